@@ -1,0 +1,19 @@
+//! The outbox: intent committed with business state, and its hand-over to the broker.
+//!
+//! Producers need three calls, each inside a transaction of their own: [`append`], [`append_all`] and [`enqueue`]
+//! (thin over SQL functions of the same meaning, which every other language calls directly). The relay uses
+//! [`drain`]. [`run_tx!`] is the one place of the product that opens transactions.
+
+mod append;
+mod doorbell;
+pub mod drain;
+mod error;
+mod operation;
+mod run_tx;
+
+pub use append::{NewEvent, append, append_all};
+pub use doorbell::Doorbell;
+pub use error::AppendError;
+pub use operation::{NewOperation, enqueue};
+pub use run_tx::{AsTransient, Repetitions, Tx, TxName};
+pub use sqlx::PgConnection;

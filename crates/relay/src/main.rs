@@ -1,0 +1,73 @@
+//! `backline-relay`: outbox to broker.
+
+mod settings;
+
+use anyhow::Context;
+use backline_broker::Broker;
+use backline_relay::{Relay, RelayEnd, health_routes};
+use clap::Parser;
+use settings::Settings;
+use sqlx::postgres::PgPoolOptions;
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    tracing_subscriber::fmt()
+        .json()
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    backline_crash_point::init_from_env().map_err(anyhow::Error::msg)?;
+    let settings = Settings::parse();
+    let config = settings.relay();
+    config.check()?;
+
+    let metrics = metrics_exporter_prometheus::PrometheusBuilder::new()
+        .install_recorder()
+        .context("metrics recorder")?;
+    let pool = PgPoolOptions::new()
+        .max_connections(settings.connections)
+        .acquire_timeout(settings.acquire_timeout)
+        .connect_lazy(&settings.database_url)
+        .context("database-url")?;
+    let broker = Broker::connect(settings.broker()).await?;
+
+    let stop = CancellationToken::new();
+    let relay = Relay::new(pool, broker, config.clone(), stop.clone())?;
+    let listener =
+        TcpListener::bind(settings.health).await.with_context(|| format!("health: {}", settings.health))?;
+    let routes = health_routes(relay.progress(), config.stall_after, metrics);
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, routes).await {
+            tracing::error!(%error, "health pages ended");
+        }
+    });
+    tokio::spawn(watch_signals(stop, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
+
+    // A panic of the loop ends the process with an error: the orchestrator starts a new one.
+    match tokio::spawn(relay.run()).await.context("relay loop")? {
+        RelayEnd::Clean => {
+            tracing::info!("stopped, every lane given back");
+            Ok(ExitCode::SUCCESS)
+        }
+        RelayEnd::Abandoned { lanes } => {
+            tracing::error!(lanes, "stopped with lanes under way; their leases run out");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The first signal asks, the second ends the process at once.
+async fn watch_signals(stop: CancellationToken, mut terminate: Signal, mut interrupt: Signal) {
+    tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+    tracing::info!("stopping: finishing what is at the broker");
+    stop.cancel();
+    tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+    tracing::error!("second signal, ending at once");
+    std::process::exit(1);
+}

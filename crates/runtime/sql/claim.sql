@@ -1,0 +1,29 @@
+-- Invariant: a ready and due operation goes to one claimer, with its serial key held; a loser waits only while the holder is surely there.
+with c as materialized (
+    select q.organization, o.id, o.serial_key from unnest($1::text[], $2::uuid[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::int[])
+        as q(kind, organization, priority, mark_due, mark_id, quota) cross join lateral (
+        select o.id, o.serial_key from backline.operation o
+         where o.kind = q.kind and o.organization = q.organization and o.priority = q.priority and o.state = 'ready'
+           and o.due_at <= statement_timestamp() and (o.due_at, o.id) >= (q.mark_due, q.mark_id)
+         order by o.due_at, o.id limit q.quota for update skip locked) o),
+e as (insert into backline.lease (process, owner, until) select $7, $8, clock_timestamp() + $9::bigint * interval '1 millisecond' where exists (select from c) returning id),
+v as materialized (select x.* from c join backline.serial_hold x on x.organization = c.organization and x.serial_key = c.serial_key),
+h as (insert into backline.serial_hold (organization, serial_key, operation_id)
+    select c.organization, c.serial_key, c.id from c where c.serial_key is not null
+        and not exists (select from v where v.organization = c.organization and v.serial_key = c.serial_key)
+     order by 1, 2 on conflict do nothing returning organization, serial_key, operation_id),
+s as materialized (select x.organization, x.serial_key from backline.serial_hold x
+     where (x.organization, x.serial_key) in (select organization, serial_key from v) and (select count(*) from h) >= 0 for share of x skip locked),
+u as (update backline.operation o set state = 'running', token = nextval('backline.claim_token'), nonce = $10, lease_id = (select id from e),
+        attempt = o.attempt + 1, claimed_generation = o.desired_generation, resolving = false,
+        first_submitted_at = coalesce(o.first_submitted_at, clock_timestamp())
+     from c where o.id = c.id and (c.serial_key is null or c.id in (select operation_id from h) or c.id in (select operation_id from v)) returning o.*),
+w as (update backline.operation o set state = 'waiting', waiting_for = 'serial' from c
+     where o.id = c.id and c.serial_key is not null and c.id not in (select operation_id from h) and c.id not in (select operation_id from v)
+       and (exists (select from s where s.organization = c.organization and s.serial_key = c.serial_key)
+         or exists (select from h where h.organization = c.organization and h.serial_key = c.serial_key)))
+select u.id, u.kind, u.organization, u.project, u.operation_key, u.input::text as "input!", u.input_version, u.priority, u.token as "token!",
+    u.lease_id as "lease_id!", u.claimed_generation as "generation!", u.submission, u.attempt, u.lookups, u.resolving, u.may_have_left, u.correlation_id, u.causation_id,
+    u.traceparent, u.accepted_at, u.cancel_requested_at is not null as "cancel_requested!", coalesce(u.expires_at <= clock_timestamp(), false) as "expired!",
+    null::bigint as absent_in_ms
+  from u

@@ -1,0 +1,19 @@
+-- Invariant: a generation that ended while a newer one was asked for gets its outcome, and the operation is ready again for the newer one.
+with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
+        as d(id, token, nonce, lease_id, outcome, code, detail, output)),
+l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
+p as materialized (select o.* from backline.operation o join d on d.id = o.id join l on l.id = d.lease_id
+     where o.token = d.token and o.nonce = d.nonce and o.lease_id = l.id and o.desired_generation > o.claimed_generation order by o.id for update of o),
+u as (update backline.operation o set state = 'ready', token = null, nonce = null, lease_id = null, claimed_generation = null, attempt = 0, lookups = 0,
+        submission = 1, first_submitted_at = null, may_have_left = false, absent_after = null, repeatable = true, due_at = clock_timestamp(),
+        failure_class = null, failure_code = null, failure_detail = null, failed_at = null, first_failed_at = null
+     from p where o.id = p.id returning o.id, o.due_at),
+h as (delete from backline.serial_hold s using p where s.organization = p.organization and s.serial_key = p.serial_key and s.operation_id = p.id
+        and p.serial is distinct from 'fifo'),
+i as (insert into backline.operation_history (id, generation, kind, organization, project, operation_key, occurrence, mode, outcome, code, detail, output,
+        input, submission, attempt, token, nonce, serial_key, correlation_id, causation_id, traceparent, accepted_at, first_failed_at, retention_class)
+    select p.id, p.claimed_generation, p.kind, p.organization, p.project, p.operation_key, p.occurrence, p.mode, d.outcome::backline.outcome_kind, d.code,
+        d.detail, d.output::jsonb, case when q.keep_input then p.input end, p.submission, p.attempt, p.token, p.nonce, p.serial_key, p.correlation_id,
+        p.causation_id, p.traceparent, p.accepted_at, p.first_failed_at, q.retention_class
+      from p join d on d.id = p.id join backline.kind q using (kind))
+select p.id, p.kind, p.organization, p.priority, p.serial_key, u.due_at from p join u on u.id = p.id

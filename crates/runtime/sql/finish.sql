@@ -1,0 +1,19 @@
+-- Invariant: only the current claim (token and nonce, under its lease row) ends the generation it claimed, and only while none newer is asked for.
+with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
+        as d(id, token, nonce, lease_id, outcome, code, detail, output)),
+l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
+k as (delete from backline.operation o using d, l
+     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and o.lease_id = l.id and l.id = d.lease_id
+       and o.desired_generation = o.claimed_generation
+    returning o.*, d.outcome, d.code, d.detail, d.output),
+h as (delete from backline.serial_hold s using k where s.organization = k.organization and s.serial_key = k.serial_key and s.operation_id = k.id),
+r as (update backline.ready_lane l set in_flight = greatest(0, l.in_flight - n.n)
+     from (select kind, organization, priority, count(*)::int as n from k group by 1, 2, 3) n
+    where l.cap is not null and l.kind = n.kind and l.organization = n.organization and l.priority = n.priority),
+i as (insert into backline.operation_history (id, generation, kind, organization, project, operation_key, occurrence, mode, outcome, code, detail, output,
+        input, submission, attempt, token, nonce, serial_key, correlation_id, causation_id, traceparent, accepted_at, first_failed_at, retention_class)
+    select k.id, k.claimed_generation, k.kind, k.organization, k.project, k.operation_key, k.occurrence, k.mode, k.outcome::backline.outcome_kind, k.code,
+        k.detail, k.output::jsonb, case when q.keep_input then k.input end, k.submission, k.attempt, k.token, k.nonce, k.serial_key, k.correlation_id,
+        k.causation_id, k.traceparent, k.accepted_at, k.first_failed_at, q.retention_class
+      from k join backline.kind q using (kind))
+select k.id, k.organization, k.serial_key from k

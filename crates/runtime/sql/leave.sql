@@ -1,0 +1,28 @@
+-- Invariant: an attempt that did not end its operation leaves it ready, unknown, manual or dead only while its claim is current; unknown and manual keep the key.
+with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
+        $9::boolean[], $10::text[], $11::text[], $12::text[])
+        as d(id, token, nonce, lease_id, state, delay_ms, counted, next_submission, repeatable, class, code, detail)),
+l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
+u as (update backline.operation o set state = d.state::backline.operation_state, due_at = clock_timestamp() + d.delay_ms * interval '1 millisecond',
+        token = null, nonce = null, lease_id = null, attempt = o.attempt - case when d.counted or o.resolving then 0 else 1 end,
+        lookups = o.lookups + case when o.resolving and d.counted then 1 else 0 end,
+        submission = o.submission + case when d.next_submission then 1 else 0 end,
+        first_submitted_at = case when d.next_submission or (d.state = 'ready' and not o.may_have_left) then null else o.first_submitted_at end,
+        may_have_left = (o.may_have_left or d.state = 'unknown') and not d.next_submission,
+        repeatable = (o.repeatable and d.repeatable) or d.next_submission,
+        absent_after = case when d.state = 'unknown' and not o.resolving
+            then clock_timestamp() + k.request_timeout + greatest(k.linger, k.lookup_lag) else o.absent_after end,
+        failure_class = coalesce(d.class, o.failure_class), failure_code = coalesce(d.code, o.failure_code),
+        failure_detail = case when d.class is null then o.failure_detail else d.detail end,
+        failed_at = case when d.class is null then o.failed_at else clock_timestamp() end,
+        first_failed_at = case when d.class is null then o.first_failed_at else coalesce(o.first_failed_at, clock_timestamp()) end
+     from d, l, backline.kind k
+    where o.id = d.id and o.token = d.token and o.nonce = d.nonce and o.lease_id = l.id and l.id = d.lease_id and k.kind = o.kind
+    returning o.id, o.kind, o.organization, o.priority, o.state, o.serial, o.serial_key, o.due_at),
+h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
+        and u.state in ('ready', 'dead') and u.serial is distinct from 'fifo'),
+r as (update backline.ready_lane l set in_flight = greatest(0, l.in_flight - n.n)
+     from (select kind, organization, priority, count(*)::int as n from u group by 1, 2, 3) n
+    where l.cap is not null and l.kind = n.kind and l.organization = n.organization and l.priority = n.priority)
+select u.id, u.kind, u.organization, u.priority, (u.state = 'ready') as "ready!", u.due_at,
+    case when u.state in ('ready', 'dead') and u.serial is distinct from 'fifo' then u.serial_key end as released_key from u

@@ -1,0 +1,23 @@
+-- Invariant: an expired lease's operations leave it exactly once: ready only when nothing can have left (or reading again is safe), otherwise unknown with their key.
+with l as materialized (select id from backline.lease where until < clock_timestamp() order by until limit $1 for update skip locked),
+p as materialized (
+    select o.id, o.token, o.mode = 'reconcile' or (not o.resolving and not k.native_idempotency and not o.may_have_left) as clean, k.request_timeout,
+        greatest(k.linger, k.lookup_lag) as quiet
+      from backline.operation o join l on l.id = o.lease_id join backline.kind k using (kind) order by o.id for update of o),
+u as (update backline.operation o set state = case when p.clean then 'ready' else 'unknown' end::backline.operation_state, token = null, nonce = null,
+        lease_id = null, due_at = clock_timestamp(), may_have_left = not p.clean,
+        first_submitted_at = case when p.clean then null else o.first_submitted_at end,
+        absent_after = case when p.clean or o.resolving then o.absent_after else clock_timestamp() + p.request_timeout + p.quiet end,
+        failure_class = case when p.clean then 'transient' else 'unknown' end, failure_code = 'lease_expired', failure_detail = null,
+        failed_at = clock_timestamp(), first_failed_at = coalesce(o.first_failed_at, clock_timestamp())
+     from p where o.id = p.id returning o.*, p.token as held_token, p.clean),
+e as (insert into backline.attempt_evidence (operation_id, generation, submission, attempt, token, fenced, class, code)
+    select id, coalesce(claimed_generation, 1), submission, attempt, held_token, false, failure_class, failure_code from u),
+h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
+        and u.clean and u.serial is distinct from 'fifo'),
+r as (update backline.ready_lane l set in_flight = greatest(0, l.in_flight - n.n)
+     from (select kind, organization, priority, count(*)::int as n from u group by 1, 2, 3) n
+    where l.cap is not null and l.kind = n.kind and l.organization = n.organization and l.priority = n.priority),
+x as (delete from backline.lease where id in (select id from l) and (select count(*) from u) >= 0)
+select u.id, u.kind, u.organization, u.priority, u.clean as "ready!", u.due_at,
+    case when u.clean and u.serial is distinct from 'fifo' then u.serial_key end as released_key from u

@@ -1,0 +1,25 @@
+//! Consumers: pure functions from an event to intents.
+
+use backline_envelope::{DecodeError, Envelope};
+use backline_outbox::NewOperation;
+
+/// What a consumer asks for.
+#[derive(Debug, Clone)]
+pub enum Intent {
+    /// Run this operation.
+    Run(NewOperation),
+}
+
+/// A named reader of events with its own subscription.
+pub trait Consumer: Send + Sync + 'static {
+    /// Name; its completion is sealed per (event, consumer).
+    const NAME: &'static str;
+    /// Event types it wants; others on its subscription are acknowledged without a seal.
+    const EVENTS: &'static [&'static str];
+
+    /// Turns an event into intents, filtering on the payload. No I/O: filters that need state belong in read or guard.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; the delivery is then stored, never dropped.
+    fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError>;
+}

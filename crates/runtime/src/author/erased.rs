@@ -1,0 +1,229 @@
+//! The one seam where handlers lose their types: the runtime keeps them in a map by kind.
+
+use crate::Error;
+use crate::author::{Command, Evidence, Guard, KindSpec, Operation, Read, Reconcile, Record, Step};
+use backline_failure::{Call, Failure, Resolution};
+use backline_outbox::run_tx;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::PgPool;
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Inputs and desired state, ready for the provider.
+pub(crate) enum Prepared {
+    Proceed(Box<dyn Any + Send + Sync>),
+    Obsolete { rule: &'static str, seen: String },
+}
+
+/// What perform brought.
+pub(crate) enum Performed {
+    /// The output as JSON text.
+    Output(String),
+    /// Not there yet.
+    Again(Duration),
+}
+
+pub(crate) trait Handler: Send + Sync {
+    fn kind(&self) -> &'static str;
+    fn spec(&self) -> &KindSpec;
+    fn records(&self) -> bool;
+    /// Decodes the input and asks guard or read, in a short transaction of its own.
+    fn prepare<'a>(
+        &'a self,
+        pool: &'a PgPool,
+        operation: &'a Operation,
+        input: &'a str,
+        may_have_left: bool,
+    ) -> Boxed<'a, Result<Prepared, PrepareError>>;
+    fn perform<'a>(
+        &'a self,
+        call: &'a Call,
+        prepared: &'a (dyn Any + Send + Sync),
+    ) -> Boxed<'a, Result<Performed, Failure>>;
+    fn resolve<'a>(
+        &'a self,
+        call: &'a Call,
+        input: &'a str,
+        evidence: &'a [Evidence],
+    ) -> Boxed<'a, Result<Resolution<String>, Failure>>;
+    fn record<'a>(
+        &'a self,
+        record: Record<'a>,
+        input: &'a str,
+        output: &'a str,
+    ) -> Boxed<'a, Result<(), Error>>;
+}
+
+/// Why an operation could not be prepared.
+pub(crate) enum PrepareError {
+    /// The inputs cannot be read by this build.
+    Poison(Failure),
+    /// The database did not answer: the claim is released, no attempt is spent.
+    Database(sqlx::Error),
+}
+
+fn decode<T: DeserializeOwned>(input: &str) -> Result<T, Failure> {
+    // serde_json's default recursion limit (128) refuses stack-deep documents.
+    serde_json::from_str(input).map_err(|error| {
+        Failure::poison("input_undecodable").with_detail(format!("line {} column {}", error.line(), error.column()))
+    })
+}
+
+fn encode<T: Serialize>(output: &T) -> Result<String, Failure> {
+    serde_json::to_string(output)
+        .map_err(|error| Failure::unknown("output_unencodable").with_detail(error.to_string()))
+}
+
+pub(crate) struct CommandHandler<H> {
+    pub(crate) inner: H,
+    pub(crate) spec: KindSpec,
+}
+
+impl<H: Command> Handler for CommandHandler<H> {
+    fn kind(&self) -> &'static str {
+        H::KIND
+    }
+    fn spec(&self) -> &KindSpec {
+        &self.spec
+    }
+    fn records(&self) -> bool {
+        H::RECORDS
+    }
+    fn prepare<'a>(
+        &'a self,
+        pool: &'a PgPool,
+        operation: &'a Operation,
+        input: &'a str,
+        may_have_left: bool,
+    ) -> Boxed<'a, Result<Prepared, PrepareError>> {
+        Box::pin(async move {
+            let input: H::Input = decode(input).map_err(PrepareError::Poison)?;
+            if H::GUARDS && !may_have_left {
+                let guard = run_tx!(pool, "guard", |tx| self.inner.guard(tx, operation, &input));
+                if let Guard::Obsolete { rule, seen } = guard.map_err(PrepareError::Database)? {
+                    return Ok(Prepared::Obsolete { rule, seen });
+                }
+            }
+            Ok(Prepared::Proceed(Box::new(input)))
+        })
+    }
+    fn perform<'a>(
+        &'a self,
+        call: &'a Call,
+        prepared: &'a (dyn Any + Send + Sync),
+    ) -> Boxed<'a, Result<Performed, Failure>> {
+        Box::pin(async move {
+            let input = prepared.downcast_ref::<H::Input>().ok_or_else(mixed_up)?;
+            let output = self.inner.perform(call, input).await?;
+            encode(&output).map(Performed::Output)
+        })
+    }
+    fn resolve<'a>(
+        &'a self,
+        call: &'a Call,
+        input: &'a str,
+        evidence: &'a [Evidence],
+    ) -> Boxed<'a, Result<Resolution<String>, Failure>> {
+        Box::pin(async move {
+            let input: H::Input = decode(input)?;
+            Ok(match self.inner.resolve(call, &input, evidence).await? {
+                Resolution::Applied(output) => Resolution::Applied(encode(&output)?),
+                Resolution::NotApplied => Resolution::NotApplied,
+                Resolution::StillUnknown => Resolution::StillUnknown,
+                Resolution::Conflict(why) => Resolution::Conflict(why),
+            })
+        })
+    }
+    fn record<'a>(
+        &'a self,
+        mut record: Record<'a>,
+        input: &'a str,
+        output: &'a str,
+    ) -> Boxed<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let (input, output) = recorded(input, output)?;
+            self.inner.record(&mut record, &input, &output).await
+        })
+    }
+}
+
+pub(crate) struct ReconcileHandler<H> {
+    pub(crate) inner: H,
+    pub(crate) spec: KindSpec,
+}
+
+impl<H: Reconcile> Handler for ReconcileHandler<H> {
+    fn kind(&self) -> &'static str {
+        H::KIND
+    }
+    fn spec(&self) -> &KindSpec {
+        &self.spec
+    }
+    fn records(&self) -> bool {
+        H::RECORDS
+    }
+    fn prepare<'a>(
+        &'a self,
+        pool: &'a PgPool,
+        operation: &'a Operation,
+        input: &'a str,
+        _may_have_left: bool,
+    ) -> Boxed<'a, Result<Prepared, PrepareError>> {
+        Box::pin(async move {
+            let input: H::Input = decode(input).map_err(PrepareError::Poison)?;
+            let read = run_tx!(pool, "read", |tx| self.inner.read(tx, operation, &input));
+            Ok(match read.map_err(PrepareError::Database)? {
+                Read::Desired(desired) => Prepared::Proceed(Box::new((input, desired))),
+                Read::Obsolete { rule, seen } => Prepared::Obsolete { rule, seen },
+            })
+        })
+    }
+    fn perform<'a>(
+        &'a self,
+        call: &'a Call,
+        prepared: &'a (dyn Any + Send + Sync),
+    ) -> Boxed<'a, Result<Performed, Failure>> {
+        Box::pin(async move {
+            let (input, desired) = prepared.downcast_ref::<(H::Input, H::Desired)>().ok_or_else(mixed_up)?;
+            Ok(match self.inner.converge(call, input, desired).await? {
+                Step::Done(output) => Performed::Output(encode(&output)?),
+                Step::Again(wait) => Performed::Again(wait),
+            })
+        })
+    }
+    fn resolve<'a>(
+        &'a self,
+        _call: &'a Call,
+        _input: &'a str,
+        _evidence: &'a [Evidence],
+    ) -> Boxed<'a, Result<Resolution<String>, Failure>> {
+        // A reconcile operation is never unknown: reading again is the resolution.
+        Box::pin(async { Ok(Resolution::NotApplied) })
+    }
+    fn record<'a>(
+        &'a self,
+        mut record: Record<'a>,
+        input: &'a str,
+        output: &'a str,
+    ) -> Boxed<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let (input, output) = recorded(input, output)?;
+            self.inner.record(&mut record, &input, &output).await
+        })
+    }
+}
+
+fn recorded<I: DeserializeOwned, O: DeserializeOwned>(input: &str, output: &str) -> Result<(I, O), Error> {
+    let input = serde_json::from_str(input).map_err(|e| Error::Record(format!("input: {e}")))?;
+    let output = serde_json::from_str(output).map_err(|e| Error::Record(format!("output: {e}")))?;
+    Ok((input, output))
+}
+
+fn mixed_up() -> Failure {
+    Failure::poison("prepared_for_another_handler")
+}

@@ -1,0 +1,143 @@
+//! The author's contract: a handler is a struct with its one client and these functions.
+
+use crate::author::{Evidence, KindSpec, Operation, Record};
+use backline_failure::{Call, Failure, Resolution};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::PgConnection;
+use std::future::Future;
+use std::time::Duration;
+
+/// Answer of a guard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guard {
+    /// Go on.
+    Proceed,
+    /// No longer wanted: the rule's stable name, and the version of the state that was seen.
+    Obsolete {
+        /// Stable name of the rule.
+        rule: &'static str,
+        /// What was seen, for the audit.
+        seen: String,
+    },
+}
+
+/// Answer of a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read<T> {
+    /// What the provider should look like.
+    Desired(T),
+    /// No longer wanted: the rule's stable name, and the version of the state that was seen.
+    Obsolete {
+        /// Stable name of the rule.
+        rule: &'static str,
+        /// What was seen, for the audit.
+        seen: String,
+    },
+}
+
+/// Answer of one convergence attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<T> {
+    /// Converged.
+    Done(T),
+    /// Nothing failed, but the provider is not there yet: look again after this long. Spends no attempt.
+    Again(Duration),
+}
+
+/// One effect with frozen inputs (`command` and `event` modes).
+pub trait Command: Send + Sync + 'static {
+    /// Kind, for example `stripe.transfer`.
+    const KIND: &'static str;
+    /// Whether [`record`](Command::record) writes anything. Handlers that only need their outcome stored say `false`
+    /// and are finished in batches.
+    const RECORDS: bool = true;
+    /// Whether [`guard`](Command::guard) asks anything; without one no transaction is spent on it.
+    const GUARDS: bool = true;
+    /// Frozen inputs.
+    type Input: DeserializeOwned + Send + Sync;
+    /// What the provider returned, stored as the outcome's output.
+    type Output: Serialize + DeserializeOwned + Send + Sync;
+
+    /// What the runtime must know about the kind.
+    fn spec(&self) -> KindSpec;
+
+    /// Reads current consent, membership or approval on the primary, before a submission that cannot have left yet.
+    /// It may only say that the effect is obsolete, never change inputs.
+    fn guard(
+        &self,
+        _tx: &mut PgConnection,
+        _operation: &Operation,
+        _input: &Self::Input,
+    ) -> impl Future<Output = Result<Guard, sqlx::Error>> + Send {
+        async { Ok(Guard::Proceed) }
+    }
+
+    /// Calls the provider with the submission's key. No database connection is in reach.
+    fn perform(
+        &self,
+        call: &Call,
+        input: &Self::Input,
+    ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
+
+    /// Asks the provider what became of a submission. `evidence` is what earlier holders saw, newest first.
+    fn resolve(
+        &self,
+        call: &Call,
+        input: &Self::Input,
+        evidence: &[Evidence],
+    ) -> impl Future<Output = Result<Resolution<Self::Output>, Failure>> + Send;
+
+    /// Writes the handler's rows, child events and child operations inside the fenced finish transaction.
+    fn record(
+        &self,
+        _record: &mut Record<'_>,
+        _input: &Self::Input,
+        _output: &Self::Output,
+    ) -> impl Future<Output = Result<(), crate::Error>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// One desired state that is reread and converged (`reconcile` mode).
+pub trait Reconcile: Send + Sync + 'static {
+    /// Kind, for example `stripe.settlement`.
+    const KIND: &'static str;
+    /// Whether [`record`](Reconcile::record) writes anything.
+    const RECORDS: bool = true;
+    /// Ids that name the desired state.
+    type Input: DeserializeOwned + Send + Sync;
+    /// Desired state, as read from authoritative rows.
+    type Desired: Send + Sync;
+    /// What was found or made, stored as the outcome's output.
+    type Output: Serialize + DeserializeOwned + Send + Sync;
+
+    /// What the runtime must know about the kind.
+    fn spec(&self) -> KindSpec;
+
+    /// Rereads authoritative state in a short transaction on the primary, begun after the claim committed.
+    fn read(
+        &self,
+        tx: &mut PgConnection,
+        operation: &Operation,
+        input: &Self::Input,
+    ) -> impl Future<Output = Result<Read<Self::Desired>, sqlx::Error>> + Send;
+
+    /// Brings the provider to the desired state; every step must be repeatable. No database connection is in reach.
+    fn converge(
+        &self,
+        call: &Call,
+        input: &Self::Input,
+        desired: &Self::Desired,
+    ) -> impl Future<Output = Result<Step<Self::Output>, Failure>> + Send;
+
+    /// Writes the handler's rows, child events and child operations inside the fenced finish transaction.
+    fn record(
+        &self,
+        _record: &mut Record<'_>,
+        _input: &Self::Input,
+        _output: &Self::Output,
+    ) -> impl Future<Output = Result<(), crate::Error>> + Send {
+        async { Ok(()) }
+    }
+}

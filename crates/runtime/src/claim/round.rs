@@ -1,0 +1,205 @@
+//! One claim round: fold committed requests, then claim what is ready, in one transaction.
+
+use crate::Error;
+use crate::claim::fold::fold;
+use crate::claim::{Claim, ClaimedRow, LeaseKeeper};
+use backline_failure::Deadline;
+use backline_outbox::run_tx;
+use sqlx::{PgConnection, PgPool};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use time::OffsetDateTime;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Lanes visited by one round: enough that small tenants fill a batch, few enough that locking stays cheap.
+const LANES: i64 = 64;
+/// How often a round ignores the low marks: the truth behind them (architecture, "low mark").
+const UNMARKED_EVERY: Duration = Duration::from_secs(15);
+
+/// Claims for one process.
+#[derive(Debug)]
+pub(crate) struct Claimer {
+    pub(crate) pool: PgPool,
+    pub(crate) kinds: Vec<String>,
+    pub(crate) process: Uuid,
+    pub(crate) owner: String,
+    pub(crate) keeper: LeaseKeeper,
+    pub(crate) commit_lag: Duration,
+    pub(crate) max_attempts: i32,
+    started: Instant,
+    unmarked_at: AtomicU64,
+}
+
+/// What a round found.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    pub(crate) folded: usize,
+    pub(crate) claims: Vec<Claim>,
+}
+
+struct Lane {
+    kind: String,
+    organization: Uuid,
+    priority: i16,
+    mark_due: OffsetDateTime,
+    mark_id: Uuid,
+    quota: i32,
+}
+
+impl Claimer {
+    pub(crate) fn new(
+        pool: PgPool,
+        kinds: Vec<String>,
+        process: Uuid,
+        owner: String,
+        keeper: LeaseKeeper,
+        commit_lag: Duration,
+        max_attempts: i32,
+    ) -> Self {
+        let started = Instant::now();
+        Self {
+            pool,
+            kinds,
+            process,
+            owner,
+            keeper,
+            commit_lag,
+            max_attempts,
+            started,
+            unmarked_at: AtomicU64::new(0),
+        }
+    }
+
+    /// Claims up to `limit` ready operations, after folding up to as many requests.
+    pub(crate) async fn ready(&self, limit: usize) -> Result<Round, Error> {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) + 1;
+        let last = self.unmarked_at.load(Ordering::Relaxed);
+        let unmarked = last == 0 || now - last > u64::try_from(UNMARKED_EVERY.as_millis()).unwrap_or(u64::MAX);
+        let nonce: i64 = rand::random();
+        // Read before the statement is sent: the local end is never later than the database's.
+        let until = Deadline::after(self.keeper.duration);
+        let (folded, rows) = run_tx!(&self.pool, "claim", |tx| async {
+            let folded = fold(tx, &self.kinds, i64::from(limit), unmarked, self.commit_lag).await?;
+            let rows = self.claim(tx, limit, unmarked, nonce).await?;
+            Ok::<_, Error>((folded, rows))
+        })?;
+        if unmarked {
+            self.unmarked_at.store(now, Ordering::Relaxed);
+        }
+        Ok(Round { folded, claims: self.hold(rows, nonce, until) })
+    }
+
+    /// Claims up to `limit` unknown operations that are due, to repeat or to look up.
+    pub(crate) async fn unknown(&self, limit: usize) -> Result<Vec<Claim>, Error> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let nonce: i64 = rand::random();
+        let until = Deadline::after(self.keeper.duration);
+        let rows = run_tx!(&self.pool, "claim_unknown", |tx| async {
+            let rows = sqlx::query_file_as!(
+                ClaimedRow,
+                "sql/claim_unknown.sql",
+                &self.kinds,
+                limit,
+                self.process,
+                self.owner,
+                self.lease_ms(),
+                nonce,
+                self.max_attempts,
+            )
+            .fetch_all(&mut *tx)
+            .await?;
+            Ok::<_, Error>(rows)
+        })?;
+        Ok(self.hold(rows, nonce, until))
+    }
+
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.keeper.duration.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    async fn claim(
+        &self,
+        tx: &mut PgConnection,
+        limit: i32,
+        unmarked: bool,
+        nonce: i64,
+    ) -> Result<Vec<ClaimedRow>, Error> {
+        let locked = sqlx::query_file!("sql/lock_lanes.sql", &self.kinds, LANES.min(i64::from(limit)), unmarked)
+            .fetch_all(&mut *tx)
+            .await?;
+        let Ok(count) = i32::try_from(locked.len()) else { return Ok(Vec::new()) };
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        // Rounds up, so that few lanes still fill the batch; the batch may exceed the limit by a lane's rounding,
+        // which `left` takes back.
+        let share = limit.saturating_add(count - 1) / count;
+        let mut left = limit;
+        let mut lanes = Vec::with_capacity(locked.len());
+        for row in locked {
+            let quota = share.min(left).min(row.room.unwrap_or(i32::MAX));
+            left -= quota;
+            lanes.push(Lane {
+                kind: row.kind,
+                organization: row.organization,
+                priority: row.priority,
+                mark_due: row.mark_due,
+                mark_id: if unmarked { Uuid::nil() } else { row.mark_id },
+                quota,
+            });
+        }
+        let kinds: Vec<String> = lanes.iter().map(|lane| lane.kind.clone()).collect();
+        let organizations: Vec<Uuid> = lanes.iter().map(|lane| lane.organization).collect();
+        let priorities: Vec<i16> = lanes.iter().map(|lane| lane.priority).collect();
+        let mark_due: Vec<OffsetDateTime> = lanes.iter().map(|lane| lane.mark_due).collect();
+        let mark_id: Vec<Uuid> = lanes.iter().map(|lane| lane.mark_id).collect();
+        let quotas: Vec<i32> = lanes.iter().map(|lane| lane.quota).collect();
+        let rows = sqlx::query_file_as!(
+            ClaimedRow,
+            "sql/claim.sql",
+            &kinds,
+            &organizations,
+            &priorities,
+            &mark_due,
+            &mark_id,
+            &quotas,
+            self.process,
+            self.owner,
+            self.lease_ms(),
+            nonce,
+        )
+        .fetch_all(&mut *tx)
+        .await?;
+        let mut claimed: HashMap<(&str, Uuid, i16), i32> = HashMap::with_capacity(lanes.len());
+        for row in &rows {
+            *claimed.entry((row.kind.as_str(), row.organization, row.priority)).or_default() += 1;
+        }
+        let claimed: Vec<i32> = lanes
+            .iter()
+            .map(|lane| {
+                claimed.get(&(lane.kind.as_str(), lane.organization, lane.priority)).copied().unwrap_or(0)
+            })
+            .collect();
+        sqlx::query_file!(
+            "sql/settle_lanes.sql",
+            &kinds,
+            &organizations,
+            &priorities,
+            &mark_due,
+            &mark_id,
+            &claimed
+        )
+        .execute(&mut *tx)
+        .await?;
+        Ok(rows)
+    }
+
+    fn hold(&self, rows: Vec<ClaimedRow>, nonce: i64, until: Deadline) -> Vec<Claim> {
+        let Some(lease) = rows.first().map(|row| row.lease_id) else { return Vec::new() };
+        let shares = self.keeper.adopt(lease, rows.len(), until);
+        rows.into_iter().zip(shares).map(|(row, share)| Claim::new(row, nonce, share)).collect()
+    }
+}

@@ -1,0 +1,37 @@
+//! What can go wrong in the runtime itself; failures of effects are [`backline_failure::Failure`].
+
+use backline_outbox::AsTransient;
+
+/// An error of the runtime.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database refused or was unreachable.
+    #[error("database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The claim is no longer current: somebody else owns the operation now. An outcome, counted, never retried.
+    #[error("fenced: the claim is no longer current")]
+    Fenced,
+    /// A record refused to write; the transaction was rolled back and the attempt failed.
+    #[error("record: {0}")]
+    Record(String),
+    /// A setting is wrong; names it.
+    #[error("setting {name}: {reason}")]
+    Setting {
+        /// Environment variable or builder call.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The broker refused.
+    #[error("broker: {0}")]
+    Broker(String),
+    /// Serving the health pages failed.
+    #[error("health listener: {0}")]
+    Health(std::io::Error),
+}
+
+impl AsTransient for Error {
+    fn is_transient(&self) -> bool {
+        matches!(self, Self::Database(error) if error.is_transient())
+    }
+}

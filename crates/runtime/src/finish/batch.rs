@@ -1,0 +1,110 @@
+//! Many ends in one transaction.
+
+use crate::Error;
+use crate::claim::MadeReady;
+use crate::finish::columns::{Evidencing, Finishing, Leaving};
+use crate::finish::follow::follow;
+use crate::finish::{Ended, How};
+use backline_outbox::run_tx;
+use sqlx::{PgConnection, PgPool};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// Writes all ends; returns the ids that were accepted. The others were not current in this transaction and are
+/// looked at one by one.
+pub(crate) async fn write(pool: &PgPool, ends: &[Ended]) -> Result<HashSet<Uuid>, Error> {
+    let mut order: Vec<&Ended> = ends.iter().collect();
+    order.sort_unstable_by_key(|ended| ended.claim.operation.id);
+    let (mut finishing, mut leaving, mut evidence) =
+        (Finishing::default(), Leaving::default(), Evidencing::default());
+    for ended in order {
+        match ended.how {
+            How::Finish { .. } => finishing.push(ended),
+            How::Leave { .. } => leaving.push(ended),
+        }
+        evidence.push(ended, false);
+    }
+    run_tx!(pool, "finish", |tx| async {
+        let mut released = Vec::new();
+        let mut ready = Vec::new();
+        let mut accepted = HashSet::with_capacity(ends.len());
+        if !finishing.id.is_empty() {
+            let rows = finish(tx, &finishing).await?;
+            for (id, organization, key) in rows {
+                accepted.insert(id);
+                released.extend(key.map(|key| (organization, key)));
+            }
+        }
+        if !leaving.id.is_empty() {
+            for row in leave(tx, &leaving).await? {
+                accepted.insert(row.id);
+                released.extend(row.released_key.map(|key| (row.organization, key)));
+                ready.extend(row.ready);
+            }
+            evidence.write(tx).await?;
+        }
+        follow(tx, released, ready).await?;
+        Ok::<_, Error>(accepted)
+    })
+}
+
+pub(crate) async fn finish(
+    tx: &mut PgConnection,
+    rows: &Finishing,
+) -> Result<Vec<(Uuid, Uuid, Option<String>)>, sqlx::Error> {
+    let rows = sqlx::query_file!(
+        "sql/finish.sql",
+        &rows.id,
+        &rows.token,
+        &rows.nonce,
+        &rows.lease,
+        &rows.outcome,
+        &rows.code as _,
+        &rows.detail as _,
+        &rows.output as _,
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.organization, row.serial_key)).collect())
+}
+
+pub(crate) struct Left {
+    pub(crate) id: Uuid,
+    pub(crate) organization: Uuid,
+    pub(crate) released_key: Option<String>,
+    pub(crate) ready: Option<MadeReady>,
+}
+
+pub(crate) async fn leave(tx: &mut PgConnection, rows: &Leaving) -> Result<Vec<Left>, sqlx::Error> {
+    let rows = sqlx::query_file!(
+        "sql/leave.sql",
+        &rows.id,
+        &rows.token,
+        &rows.nonce,
+        &rows.lease,
+        &rows.state,
+        &rows.delay_ms,
+        &rows.counted,
+        &rows.next_submission,
+        &rows.repeatable,
+        &rows.class as _,
+        &rows.code as _,
+        &rows.detail as _,
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Left {
+            id: row.id,
+            organization: row.organization,
+            released_key: row.released_key,
+            ready: row.ready.then_some(MadeReady {
+                kind: row.kind,
+                organization: row.organization,
+                priority: row.priority,
+                due_at: row.due_at,
+            }),
+        })
+        .collect())
+}

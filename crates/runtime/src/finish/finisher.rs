@@ -1,0 +1,189 @@
+//! The finisher: collects ends, writes them in batches, and lets capacity go only when they are durable.
+
+use crate::Error;
+use crate::author::erased::Handler;
+use crate::finish::{Ended, How, batch, single};
+use sqlx::PgPool;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+/// Ends per transaction: most of a batch's gain is there by 100, all of it by 500 (peers.md, operations table).
+const BATCH: usize = 500;
+/// Pause before an end that the database did not take is written again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) type Handlers = BTreeMap<&'static str, Arc<dyn Handler>>;
+
+/// Where attempts send their ends.
+#[derive(Clone)]
+pub(crate) struct FinisherHandle {
+    ends: mpsc::UnboundedSender<Ended>,
+}
+
+impl FinisherHandle {
+    /// Hands an end over. Unbounded on purpose: every end holds a capacity permit, which is the bound.
+    pub(crate) fn end(&self, ended: Ended) {
+        // The finisher outlives all attempts; a closed channel means the process is going down hard, and the lease
+        // will run out.
+        let _ = self.ends.send(ended);
+    }
+}
+
+pub(crate) struct Finisher {
+    pool: PgPool,
+    handlers: Arc<Handlers>,
+    ends: mpsc::UnboundedReceiver<Ended>,
+    /// Own transactions at a time: eight connections give 90 % of what thirty-two do (peers.md).
+    own: Arc<Semaphore>,
+}
+
+impl Finisher {
+    pub(crate) fn new(pool: PgPool, handlers: Arc<Handlers>, own: usize) -> (Self, FinisherHandle) {
+        let (sender, ends) = mpsc::unbounded_channel();
+        (Self { pool, handlers, ends, own: Arc::new(Semaphore::new(own)) }, FinisherHandle { ends: sender })
+    }
+
+    /// Runs until every handle is gone and everything handed over is written.
+    pub(crate) async fn run(mut self) {
+        let mut own = JoinSet::new();
+        let mut buffer = Vec::with_capacity(BATCH);
+        loop {
+            buffer.clear();
+            if self.ends.recv_many(&mut buffer, BATCH).await == 0 {
+                break;
+            }
+            let mut batch = Vec::with_capacity(buffer.len());
+            for ended in buffer.drain(..) {
+                if matches!(ended.how, How::Finish { records: true, .. }) {
+                    self.spawn_own(&mut own, ended).await;
+                } else {
+                    batch.push(ended);
+                }
+            }
+            if !batch.is_empty() {
+                self.write_batch(&mut own, batch).await;
+            }
+            while own.try_join_next().is_some() {}
+        }
+        while own.join_next().await.is_some() {}
+    }
+
+    async fn write_batch(&self, own: &mut JoinSet<()>, batch: Vec<Ended>) {
+        let accepted = loop {
+            match batch::write(&self.pool, &batch).await {
+                Ok(accepted) => break accepted,
+                Err(error) if is_outage(&error) => {
+                    tracing::warn!(%error, ends = batch.len(), "ends are not written yet; trying again");
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(error) => {
+                    // One bad row must not hold its neighbours: each gets a transaction of its own.
+                    tracing::error!(%error, ends = batch.len(), "batch refused; writing its ends one by one");
+                    break HashSet::new();
+                }
+            }
+        };
+        let mut leases = Vec::new();
+        for ended in batch {
+            if accepted.contains(&ended.claim.operation.id) {
+                leases.extend(done(ended));
+            } else {
+                self.spawn_own(own, ended).await;
+            }
+        }
+        drop_leases(&self.pool, leases).await;
+    }
+
+    async fn spawn_own(&self, own: &mut JoinSet<()>, ended: Ended) {
+        let Ok(permit) = Arc::clone(&self.own).acquire_owned().await else { return };
+        let pool = self.pool.clone();
+        let Some(handler) = self.handlers.get(ended.claim.operation.kind.as_str()).cloned() else { return };
+        own.spawn(async move {
+            let _permit = permit;
+            write_own(&pool, handler.as_ref(), ended).await;
+        });
+    }
+}
+
+async fn write_own(pool: &PgPool, handler: &dyn Handler, mut ended: Ended) {
+    loop {
+        match single::write(pool, handler, &ended).await {
+            Ok(_) => break,
+            Err(error) if is_outage(&error) => {
+                tracing::warn!(%error, operation = %ended.claim.operation.id, "end is not written yet; trying again");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            Err(error) => {
+                metrics::counter!("backline_record_failures_total", "kind" => handler.kind()).increment(1);
+                tracing::error!(%error, operation = %ended.claim.operation.id, "record failed");
+                let Some(how) = after_record_failure(handler, &ended, &error) else { break };
+                ended.how = how;
+            }
+        }
+    }
+    let leases = done(ended).into_iter().collect();
+    drop_leases(pool, leases).await;
+}
+
+/// The effect happened, but its record cannot be written: the operation stays unknown with the output as evidence, so
+/// that a mended build records it from there and nothing is submitted again. A leave that failed has no second form:
+/// its lease runs out.
+fn after_record_failure(handler: &dyn Handler, ended: &Ended, error: &Error) -> Option<How> {
+    use crate::transition::State;
+    use backline_failure::{Failure, Mode};
+    let How::Finish { output, .. } = &ended.how else { return None };
+    let facts = output.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let mut failure = Failure::unknown("record_failed").with_detail(error.to_string());
+    if let Some(facts) = facts {
+        failure = failure.with_evidence(facts);
+    }
+    let state = if handler.spec().mode == Mode::Reconcile { State::Ready } else { State::Unknown };
+    Some(How::Leave {
+        state,
+        delay: handler.spec().policy.backoff_base.max(Duration::from_secs(1)),
+        counted: true,
+        next_submission: false,
+        repeatable: true,
+        failure: Some(failure),
+    })
+}
+
+fn done(ended: Ended) -> Option<i64> {
+    if let How::Finish { outcome, .. } = &ended.how {
+        metrics::counter!("backline_operations_finished_total",
+            "kind" => ended.claim.operation.kind.clone(), "outcome" => outcome.as_str())
+        .increment(1);
+    }
+    let Ended { claim, permit, .. } = ended;
+    drop(permit);
+    claim.lease.end()
+}
+
+async fn drop_leases(pool: &PgPool, leases: Vec<i64>) {
+    if leases.is_empty() {
+        return;
+    }
+    // Only tidiness: a lease left behind runs out and the sweep takes it.
+    if let Err(error) = sqlx::query_file!("sql/drop_leases.sql", &leases).execute(pool).await {
+        tracing::debug!(%error, "empty leases stay until the sweep");
+    }
+}
+
+/// Whether the same write may succeed later without any change.
+fn is_outage(error: &Error) -> bool {
+    use backline_outbox::AsTransient;
+    match error {
+        Error::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,
+        Error::Database(error) => {
+            error.is_transient()
+                || error.as_database_error().and_then(|e| e.code()).is_some_and(|code| {
+                    // lock and statement timeouts, full disk
+                    matches!(code.as_ref(), "55P03" | "57014" | "53100" | "53200" | "0A000")
+                })
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,102 @@
+//! One end in a transaction of its own: handlers with rows, and ends that a batch did not accept.
+
+use crate::Error;
+use crate::author::Record;
+use crate::author::erased::Handler;
+use crate::claim::MadeReady;
+use crate::finish::batch::{finish, leave};
+use crate::finish::columns::{Evidencing, Finishing, Leaving};
+use crate::finish::follow::follow;
+use crate::finish::{Ended, How};
+use backline_outbox::run_tx;
+use sqlx::{PgConnection, PgPool};
+
+/// Writes one end. `Ok(false)` = fenced: the claim is no longer current, nothing was written except the evidence.
+pub(crate) async fn write(pool: &PgPool, handler: &dyn Handler, ended: &Ended) -> Result<bool, Error> {
+    let written = run_tx!(pool, "finish_one", |tx| one(tx, handler, ended));
+    match written {
+        Err(Error::Fenced) => {
+            metrics::counter!("backline_stale_writes_refused_total", "kind" => handler.kind()).increment(1);
+            tracing::warn!(operation = %ended.claim.operation.id, kind = handler.kind(), "stale write refused");
+            let mut evidence = Evidencing::default();
+            evidence.push(ended, true);
+            run_tx!(pool, "evidence", |tx| evidence.write(tx))?;
+            Ok(false)
+        }
+        other => other.map(|()| true),
+    }
+}
+
+async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Result<(), Error> {
+    let claim = &ended.claim;
+    let (id, fence) = (claim.operation.id, claim.fence);
+    let locked = sqlx::query_file!("sql/lock_claim.sql", id, fence.token, fence.nonce, fence.lease)
+        .fetch_optional(&mut *tx)
+        .await?;
+    let Some(locked) = locked else {
+        // A COMMIT reply may have been lost: an outcome that carries this very claim is our own success.
+        let own = sqlx::query_file_scalar!("sql/own_outcome.sql", &[id], &[fence.token], &[fence.nonce])
+            .fetch_optional(&mut *tx)
+            .await?;
+        return if own.is_some() { Ok(()) } else { Err(Error::Fenced) };
+    };
+    match &ended.how {
+        How::Finish { output, records, .. } => {
+            if *records && let Some(output) = output {
+                let record = Record { tx: &mut *tx, operation: &claim.operation };
+                handler.record(record, &claim.input, output).await?;
+            }
+            let mut row = Finishing::default();
+            row.push(ended);
+            if locked.newer {
+                let next = end_generation(tx, &row).await?;
+                follow(tx, next.0, next.1).await?;
+            } else {
+                let released = finish(tx, &row).await?;
+                let released = released.into_iter().filter_map(|(_, o, key)| key.map(|key| (o, key))).collect();
+                follow(tx, released, Vec::new()).await?;
+            }
+        }
+        How::Leave { .. } => {
+            let (mut row, mut evidence) = (Leaving::default(), Evidencing::default());
+            row.push(ended);
+            evidence.push(ended, false);
+            let left = leave(tx, &row).await?;
+            evidence.write(tx).await?;
+            let released = left.iter().filter_map(|l| l.released_key.clone().map(|key| (l.organization, key)));
+            let released = released.collect();
+            follow(tx, released, left.into_iter().filter_map(|l| l.ready).collect()).await?;
+        }
+    }
+    Ok(())
+}
+
+type Next = (Vec<(uuid::Uuid, String)>, Vec<MadeReady>);
+
+async fn end_generation(tx: &mut PgConnection, row: &Finishing) -> Result<Next, sqlx::Error> {
+    let rows = sqlx::query_file!(
+        "sql/end_generation.sql",
+        &row.id,
+        &row.token,
+        &row.nonce,
+        &row.lease,
+        &row.outcome,
+        &row.code as _,
+        &row.detail as _,
+        &row.output as _,
+    )
+    .fetch_all(tx)
+    .await?;
+    let released =
+        rows.iter().filter_map(|row| row.serial_key.clone().map(|key| (row.organization, key))).collect();
+    let ready = rows
+        .into_iter()
+        .map(|row| MadeReady {
+            kind: row.kind,
+            organization: row.organization,
+            priority: row.priority,
+            due_at: row.due_at,
+        })
+        .collect();
+    Ok((released, ready))
+}

@@ -1,0 +1,138 @@
+//! Provider budgets: one token bucket per provider account for the whole fleet, leased in slices.
+
+use crate::Error;
+use sqlx::PgPool;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Limits of a provider account, declared by the worker that calls it.
+#[derive(Debug, Clone)]
+pub struct ProviderBudget {
+    /// Calls per second, fleet-wide.
+    pub rate: f64,
+    /// Bucket size in calls.
+    pub burst: f64,
+    /// Calls in flight, fleet-wide.
+    pub concurrency: i32,
+}
+
+/// Longest slice of calls: what a crashed process takes with it is at most this much of a second.
+const SLICE_SECONDS: f64 = 0.25;
+/// Longest wait before the bucket is asked again: a pause may have been lifted.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// A concurrency slice is leased for 30 s by the statement; it is renewed well before.
+const RENEW_SLICE: Duration = Duration::from_secs(10);
+
+/// The process's side of all its budgets.
+#[derive(Debug, Clone)]
+pub(crate) struct Budgets {
+    pool: PgPool,
+    process: Uuid,
+    accounts: Arc<HashMap<String, Account>>,
+}
+
+#[derive(Debug)]
+struct Account {
+    limits: ProviderBudget,
+    local: Mutex<Local>,
+    in_flight: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Local {
+    calls: i32,
+    /// Permits leased from the fleet's concurrency and put into the semaphore.
+    permits: i32,
+    asked_at: Option<Instant>,
+}
+
+impl Budgets {
+    pub(crate) async fn declare(
+        pool: PgPool,
+        process: Uuid,
+        limits: HashMap<String, ProviderBudget>,
+    ) -> Result<Self, Error> {
+        for (account, limit) in &limits {
+            sqlx::query_file!("sql/budget_declare.sql", account, limit.rate, limit.burst, limit.concurrency)
+                .execute(&pool)
+                .await?;
+        }
+        let accounts = limits
+            .into_iter()
+            .map(|(name, limits)| {
+                let local = Mutex::new(Local { calls: 0, permits: 0, asked_at: None });
+                (name, Account { limits, local, in_flight: Arc::new(Semaphore::new(0)) })
+            })
+            .collect();
+        Ok(Self { pool, process, accounts: Arc::new(accounts) })
+    }
+
+    /// Waits for one call's worth of budget. Accounts without declared limits are not limited.
+    pub(crate) async fn take(&self, account: &str) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let Some(budget) = self.accounts.get(account) else { return Ok(None) };
+        loop {
+            let wait = {
+                let mut local = budget.local.lock().await;
+                let stale = local.asked_at.is_none_or(|at| at.elapsed() > RENEW_SLICE);
+                if local.calls > 0 && !stale {
+                    local.calls -= 1;
+                    break;
+                }
+                self.ask(account, budget, &mut local).await?
+            };
+            if let Some(wait) = wait {
+                metrics::counter!("backline_budget_waits_total", "provider" => account.to_owned()).increment(1);
+                tokio::time::sleep(wait).await;
+            }
+        }
+        let permit = Arc::clone(&budget.in_flight).acquire_owned().await;
+        Ok(permit.ok())
+    }
+
+    /// Asks the fleet's bucket for a slice; returns how long to wait when it gave nothing.
+    async fn ask(&self, account: &str, budget: &Account, local: &mut Local) -> Result<Option<Duration>, Error> {
+        let wanted = (budget.limits.rate * SLICE_SECONDS).max(1.0);
+        let got = sqlx::query_file!(
+            "sql/budget_take.sql",
+            account,
+            self.process,
+            wanted,
+            budget.limits.concurrency,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        let Some(got) = got else {
+            return Err(Error::Setting { name: "provider_budget", reason: format!("{account} was removed") });
+        };
+        local.calls = local.calls.max(0) + got.calls;
+        local.asked_at = Some(Instant::now());
+        let change = got.permits - local.permits;
+        if change > 0 {
+            budget.in_flight.add_permits(usize::try_from(change).unwrap_or(0));
+            local.permits = got.permits;
+        } else if change < 0 {
+            let gone = budget.in_flight.forget_permits(usize::try_from(-change).unwrap_or(0));
+            local.permits -= i32::try_from(gone).unwrap_or(0);
+        }
+        if local.calls > 0 && local.permits > 0 {
+            return Ok(None);
+        }
+        let millis = got.paused_ms.unwrap_or(0).max(got.next_ms).max(10);
+        local.asked_at = None;
+        Ok(Some(Duration::from_millis(u64::try_from(millis).unwrap_or(10)).min(ASK_AGAIN)))
+    }
+
+    /// The provider throttled us: the whole fleet slows down, and waits out `retry_after` if it named one.
+    pub(crate) async fn throttled(&self, account: &str, retry_after: Duration) -> Result<(), Error> {
+        metrics::counter!("backline_provider_throttled_total", "provider" => account.to_owned()).increment(1);
+        let Some(budget) = self.accounts.get(account) else { return Ok(()) };
+        budget.local.lock().await.calls = 0;
+        let millis = i64::try_from(retry_after.as_millis()).unwrap_or(i64::MAX);
+        sqlx::query_file!("sql/budget_throttled.sql", account, millis).execute(&self.pool).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! Flow control: provider budgets shared by the fleet, and what one process may have open.
+
+mod budget;
+mod capacity;
+
+pub(crate) use budget::Budgets;
+pub use budget::ProviderBudget;
+pub use capacity::Capacity;

@@ -1,0 +1,21 @@
+//! The runtime of workers: operations, claims, phases, failure decisions, flow control.
+//!
+//! A worker's `main` builds clients, registers handlers and consumers with a [`Workload`] and runs it. The runtime
+//! owns every transaction and names no provider and no domain event.
+
+mod author;
+mod claim;
+mod error;
+mod finish;
+mod flow;
+mod observe;
+mod run;
+pub mod transition;
+
+pub use author::{
+    Command, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Read, Reconcile, Record, Serial, Step,
+};
+pub use error::Error;
+pub use flow::{Capacity, ProviderBudget};
+pub use observe::{Telemetry, TelemetryError, init_telemetry};
+pub use run::{Exit, Workload, WorkloadConfig};

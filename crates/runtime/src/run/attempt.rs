@@ -1,0 +1,284 @@
+//! One attempt: prepare, perform or resolve, and how it ended.
+
+use crate::author::erased::{Handler, Performed, PrepareError, Prepared};
+use crate::author::{Evidence, KindSpec};
+use crate::claim::Claim;
+use crate::finish::How;
+use crate::flow::Budgets;
+use crate::run::ending::{after_failure, manual, release, still_unknown};
+use crate::transition::State;
+use backline_failure::{Call, Class, Deadline, Failure, Mode, Resolution};
+use futures_util::FutureExt;
+use sha2::{Digest, Sha256};
+use sqlx::PgPool;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::Instrument;
+
+/// Pause of a claim that was given back because the database did not answer.
+const DATABASE_PAUSE: Duration = Duration::from_secs(1);
+
+/// What attempts of one process share.
+#[derive(Clone)]
+pub(crate) struct Attempts {
+    pub(crate) pool: PgPool,
+    pub(crate) budgets: Budgets,
+}
+
+impl Attempts {
+    /// Runs one attempt to its end; never panics.
+    pub(crate) async fn run(&self, handler: Arc<dyn Handler>, claim: &Claim) -> How {
+        let operation = &claim.operation;
+        let span = tracing::info_span!("attempt", kind = handler.kind(), operation.id = %operation.id,
+            operation.attempt = operation.attempt, operation.submission = operation.submission,
+            correlation.id = %operation.correlation_id, otel.kind = "consumer");
+        crate::observe::adopt_parent(&span, operation.traceparent.as_deref());
+        let started = tokio::time::Instant::now();
+        let how = self.phases(handler.as_ref(), claim).instrument(span.clone()).await;
+        let result = match &how {
+            How::Finish { outcome, .. } => outcome.as_str(),
+            How::Leave { failure: Some(failure), .. } => failure.class.as_str(),
+            How::Leave { failure: None, .. } => "released",
+        };
+        metrics::histogram!("backline_attempt_duration_seconds", "kind" => handler.kind(), "result" => result)
+            .record(started.elapsed().as_secs_f64());
+        if let How::Leave { failure: Some(failure), state, .. } = &how {
+            metrics::counter!("backline_attempt_failures_total", "kind" => handler.kind(), "class" => failure.class.as_str())
+                .increment(1);
+            span.in_scope(|| tracing::info!(class = failure.class.as_str(), code = %failure.code, next = state.as_str(), "attempt failed"));
+        }
+        how
+    }
+
+    async fn phases(&self, handler: &dyn Handler, claim: &Claim) -> How {
+        let spec = handler.spec();
+        if claim.resolving {
+            return self.resolve(handler, spec, claim).await;
+        }
+        if !claim.may_have_left {
+            if claim.cancel_requested {
+                return How::finish(State::Cancelled, Some("cancel_requested"), None);
+            }
+            if claim.expired {
+                return How::finish(State::Expired, Some("expired"), None);
+            }
+            if u32::try_from(claim.operation.attempt).unwrap_or(u32::MAX) > spec.policy.max_attempts {
+                // Claims that crashed their process every time: nothing came back to decide on.
+                let failure = Failure::transient("attempts_spent").with_detail("every attempt ended without an answer");
+                return after_failure(spec, claim, failure, false);
+            }
+        }
+        if claim.input_version > spec.max_input_version {
+            return release(claim, DATABASE_PAUSE);
+        }
+        let prepared =
+            match handler.prepare(&self.pool, &claim.operation, &claim.input, claim.may_have_left).await {
+                Ok(Prepared::Proceed(prepared)) => prepared,
+                Ok(Prepared::Obsolete { rule, seen }) => {
+                    return How::finish(State::Obsolete, Some(rule), Some(seen));
+                }
+                Err(PrepareError::Poison(failure)) => return after_failure(spec, claim, failure, false),
+                Err(PrepareError::Database(error)) => {
+                    tracing::warn!(%error, "read or guard could not ask the database");
+                    return release(claim, DATABASE_PAUSE);
+                }
+            };
+        let permit = match self.budgets.take(&spec.provider_account).await {
+            Ok(permit) => permit,
+            Err(error) => {
+                tracing::warn!(%error, "no provider budget");
+                return release(claim, DATABASE_PAUSE);
+            }
+        };
+        let Some(call) = call(spec, claim) else { return release(claim, Duration::ZERO) };
+        // A kind without a key at the provider: the mark must be durable before the request may leave.
+        if spec.idempotency_window.is_none() && spec.mode != Mode::Reconcile && !self.mark_left(claim).await {
+            return release(claim, Duration::ZERO);
+        }
+        let result = perform(handler, &call, prepared.as_ref()).await;
+        drop(permit);
+        match result {
+            Ok(Performed::Output(output)) => How::Finish {
+                outcome: State::Succeeded,
+                code: None,
+                detail: None,
+                output: Some(output),
+                records: handler.records(),
+            },
+            Ok(Performed::Again(wait)) => How::Leave {
+                state: State::Ready,
+                delay: wait,
+                counted: false,
+                next_submission: false,
+                repeatable: true,
+                failure: None,
+            },
+            Err(failure) => {
+                self.tell(spec, &failure).await;
+                after_failure(spec, claim, failure, call.may_have_left())
+            }
+        }
+    }
+
+    async fn resolve(&self, handler: &dyn Handler, spec: &KindSpec, claim: &Claim) -> How {
+        let evidence = match self.evidence(claim).await {
+            Ok(evidence) => evidence,
+            Err(error) => {
+                tracing::warn!(%error, "evidence could not be read");
+                return release(claim, DATABASE_PAUSE);
+            }
+        };
+        let permit = match self.budgets.take(&spec.provider_account).await {
+            Ok(permit) => permit,
+            Err(_) => return release(claim, DATABASE_PAUSE),
+        };
+        let Some(call) = call(spec, claim) else { return release(claim, Duration::ZERO) };
+        let looked = AssertUnwindSafe(handler.resolve(&call, &claim.input, &evidence)).catch_unwind().await;
+        drop(permit);
+        let quiet = claim.absent_in_ms.filter(|ms| *ms > 0).and_then(|ms| u64::try_from(ms).ok());
+        match looked {
+            Ok(Ok(Resolution::Applied(output))) => {
+                metrics::counter!("backline_unknowns_resolved_total", "kind" => handler.kind(), "as" => "applied").increment(1);
+                How::Finish {
+                    outcome: State::Succeeded,
+                    code: Some("resolved".to_owned()),
+                    detail: None,
+                    output: Some(output),
+                    records: handler.records(),
+                }
+            }
+            Ok(Ok(Resolution::NotApplied)) => match quiet {
+                // A request may still be on its way, or applied and not visible yet.
+                Some(ms) => still_unknown(spec, claim, "absent_too_early", Some(Duration::from_millis(ms))),
+                None => {
+                    metrics::counter!("backline_unknowns_resolved_total", "kind" => handler.kind(), "as" => "not_applied").increment(1);
+                    proved_absent(claim)
+                }
+            },
+            Ok(Ok(Resolution::StillUnknown)) => still_unknown(spec, claim, "lookup_undecided", None),
+            Ok(Ok(Resolution::Conflict(why))) => {
+                manual(Failure::new(Class::Unknown, "lookup_conflict").with_detail(why))
+            }
+            Ok(Err(failure)) => {
+                self.tell(spec, &failure).await;
+                let jitter = rand::random();
+                let wait = backline_failure::backoff(3, spec.policy.backoff_base, spec.policy.backoff_cap, jitter)
+                    .max(failure.retry_after.unwrap_or_default());
+                let code = if failure.class == Class::Poison { "input_undecodable" } else { "lookup_failed" };
+                let uncounted = matches!(failure.class, Class::Throttled | Class::Blocked);
+                still_unknown(spec, claim, code, uncounted.then_some(wait))
+            }
+            Err(_panic) => still_unknown(spec, claim, "lookup_panicked", None),
+        }
+    }
+
+    /// Tells the fleet what concerns more than this operation.
+    async fn tell(&self, spec: &KindSpec, failure: &Failure) {
+        let told = match failure.class {
+            Class::Throttled => {
+                let wait = failure.retry_after.unwrap_or_default().min(spec.policy.retry_after_cap);
+                self.budgets.throttled(&spec.provider_account, wait).await.map_err(|e| e.to_string())
+            }
+            Class::Blocked => {
+                tracing::error!(provider = spec.provider_account, code = %failure.code, "provider account is blocked and paused");
+                metrics::counter!("backline_provider_blocked_total", "provider" => spec.provider_account.clone()).increment(1);
+                sqlx::query_file!("sql/pause_account.sql", spec.provider_account, failure.code.as_ref())
+                    .execute(&self.pool)
+                    .await
+                    .map(drop)
+                    .map_err(|e| e.to_string())
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = told {
+            tracing::warn!(error, "the fleet could not be told");
+        }
+    }
+
+    async fn mark_left(&self, claim: &Claim) -> bool {
+        let marked = sqlx::query_file_scalar!(
+            "sql/mark_left.sql",
+            &[claim.operation.id],
+            &[claim.fence.token],
+            &[claim.fence.nonce]
+        )
+        .fetch_optional(&self.pool)
+        .await;
+        matches!(marked, Ok(Some(_)))
+    }
+
+    async fn evidence(&self, claim: &Claim) -> Result<Vec<Evidence>, sqlx::Error> {
+        let operation = &claim.operation;
+        let rows = sqlx::query_file!("sql/read_evidence.sql", operation.id, operation.generation, operation.submission)
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Evidence {
+                class: row.class,
+                code: row.code,
+                fenced: row.fenced,
+                facts: row.evidence.and_then(|text| serde_json::from_str(&text).ok()),
+            })
+            .collect())
+    }
+}
+
+/// A definite non-application: the next submission may be presented, unless the operation is no longer wanted.
+fn proved_absent(claim: &Claim) -> How {
+    if claim.cancel_requested {
+        return How::finish(State::Cancelled, Some("cancel_requested"), Some("proved not applied".to_owned()));
+    }
+    if claim.expired {
+        return How::finish(State::Expired, Some("expired"), Some("proved not applied".to_owned()));
+    }
+    How::Leave {
+        state: State::Ready,
+        delay: Duration::ZERO,
+        counted: true,
+        next_submission: true,
+        repeatable: true,
+        failure: None,
+    }
+}
+
+/// The call's context, or `None` when the lease leaves no room for a request.
+fn call(spec: &KindSpec, claim: &Claim) -> Option<Call> {
+    let room = claim.lease.until().remaining().checked_sub(spec.request_timeout)?;
+    let operation = &claim.operation;
+    let call = Call::new(
+        operation.id,
+        operation.generation,
+        operation.submission,
+        operation.attempt,
+        provider_key(claim),
+        spec.request_timeout,
+        Deadline::after(room),
+    );
+    Some(match crate::observe::current_traceparent().or_else(|| operation.traceparent.clone()) {
+        Some(traceparent) => call.with_traceparent(traceparent),
+        None => call,
+    })
+}
+
+/// Depends on nothing but operation, generation and submission: neither attempt, token nor credential.
+fn provider_key(claim: &Claim) -> String {
+    let operation = &claim.operation;
+    let name = format!("{}/{}/{}", operation.id, operation.generation, operation.submission);
+    format!("bl_{}", hex::encode(&Sha256::digest(name.as_bytes())[..20]))
+}
+
+async fn perform(
+    handler: &dyn Handler,
+    call: &Call,
+    prepared: &(dyn Any + Send + Sync),
+) -> Result<Performed, Failure> {
+    match AssertUnwindSafe(handler.perform(call, prepared)).catch_unwind().await {
+        Ok(result) => result,
+        // Before the may-have-left point a panic is poison, after it nobody knows.
+        Err(_panic) if call.may_have_left() => Err(Failure::unknown("panicked")),
+        Err(_panic) => Err(Failure::poison("panicked")),
+    }
+}

@@ -1,0 +1,14 @@
+//! Running: attempts, the claim loop, subscriptions, sweeps, and the workload that holds them together.
+
+mod attempt;
+mod claim_loop;
+mod config;
+mod ending;
+mod shutdown;
+mod start;
+mod subscriber;
+mod sweep;
+mod workload;
+
+pub use config::WorkloadConfig;
+pub use workload::{Exit, Workload};

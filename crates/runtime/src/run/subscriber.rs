@@ -1,0 +1,236 @@
+//! The subscriber: turns deliveries into durable intents within milliseconds, then acknowledges.
+
+use crate::Error;
+use crate::author::{Consumer, Intent};
+use crate::claim::{Request, accept, operation_id, stored_key};
+use crate::observe::Progress;
+use backline_broker::{Delivery, Subscription};
+use backline_envelope::{Attributes, DecodeError, Envelope};
+use backline_outbox::{NewOperation, run_tx};
+use sha2::{Digest, Sha256};
+use sqlx::{PgConnection, PgPool};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// Deliveries accepted per transaction.
+const BATCH: usize = 500;
+/// How long a batch waits for company: acknowledging within milliseconds is part of the contract.
+const LINGER: Duration = Duration::from_millis(2);
+
+/// A consumer without its type.
+pub(crate) trait AnyConsumer: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn events(&self) -> &'static [&'static str];
+    fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError>;
+}
+
+impl<C: Consumer> AnyConsumer for C {
+    fn name(&self) -> &'static str {
+        C::NAME
+    }
+    fn events(&self) -> &'static [&'static str] {
+        C::EVENTS
+    }
+    fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
+        Consumer::intents(self, event)
+    }
+}
+
+pub(crate) struct Subscriber {
+    pub(crate) pool: PgPool,
+    pub(crate) consumer: Arc<dyn AnyConsumer>,
+    pub(crate) subscription: Subscription,
+    pub(crate) kick: Arc<Notify>,
+    pub(crate) soft: CancellationToken,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) grace: Duration,
+}
+
+/// What becomes of one delivery.
+enum Reading {
+    Accept { event: Uuid, requests: Vec<Request> },
+    NotOurs,
+    Park { event: Option<Uuid>, state: &'static str, reason: String },
+}
+
+impl Subscriber {
+    /// Runs until the soft stop, then settles what it holds.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let batch = self.batch().await;
+            if batch.is_empty() {
+                break;
+            }
+            self.take(batch).await;
+        }
+        if !self.subscription.close(self.grace).await {
+            tracing::warn!(consumer = self.consumer.name(), "deliveries were not settled in time; they come again");
+        }
+    }
+
+    async fn batch(&mut self) -> Vec<Delivery> {
+        let mut batch = Vec::new();
+        tokio::select! {
+            biased;
+            () = self.soft.cancelled() => return batch,
+            first = self.subscription.recv() => batch.extend(first),
+        }
+        let end = Instant::now() + LINGER;
+        while batch.len() < BATCH {
+            match tokio::time::timeout_at(end, self.subscription.recv()).await {
+                Ok(Some(delivery)) => batch.push(delivery),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        batch
+    }
+
+    /// Makes the batch durable and acknowledges it; a batch the database refuses is tried one by one, and what still
+    /// fails goes back to the broker.
+    async fn take(&self, batch: Vec<Delivery>) {
+        match self.accept(&batch).await {
+            Ok(()) => {
+                self.progress.beat();
+                self.kick.notify_one();
+                batch.into_iter().for_each(Delivery::ack);
+            }
+            Err(error) if batch.len() == 1 => {
+                tracing::warn!(%error, consumer = self.consumer.name(), "delivery not accepted; it comes again");
+                self.progress.trouble(&error.to_string());
+                batch.into_iter().for_each(Delivery::nack);
+            }
+            Err(error) => {
+                tracing::warn!(%error, consumer = self.consumer.name(), "batch not accepted; taking its deliveries one by one");
+                for delivery in batch {
+                    Box::pin(self.take(vec![delivery])).await;
+                }
+            }
+        }
+    }
+
+    async fn accept(&self, batch: &[Delivery]) -> Result<(), Error> {
+        let mut events: HashMap<Uuid, Vec<Request>> = HashMap::new();
+        let mut parked = Vec::new();
+        for delivery in batch {
+            match self.read(delivery) {
+                Reading::Accept { event, requests } => {
+                    events.entry(event).or_insert(requests);
+                }
+                Reading::NotOurs => {}
+                Reading::Park { event, state, reason } => parked.push((delivery, event, state, reason)),
+            }
+        }
+        if events.is_empty() && parked.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = events.keys().copied().collect();
+        run_tx!(&self.pool, "accept", |tx| async {
+            let sealed: HashSet<Uuid> =
+                sqlx::query_file_scalar!("sql/seal_deliveries.sql", &ids, self.consumer.name())
+                    .fetch_all(&mut *tx)
+                    .await?
+                    .into_iter()
+                    .collect();
+            let requests =
+                events.iter().filter(|(id, _)| sealed.contains(id)).flat_map(|(_, r)| r.iter().cloned()).collect();
+            accept(tx, requests).await?;
+            for (delivery, event, state, reason) in &parked {
+                self.park(tx, delivery, *event, state, reason).await?;
+            }
+            let seen = u64::try_from(ids.len() - sealed.len()).unwrap_or(0);
+            Ok::<_, Error>(seen)
+        })
+        .map(|seen| {
+            if seen > 0 {
+                metrics::counter!("backline_deliveries_repeated_total", "consumer" => self.consumer.name()).increment(seen);
+            }
+        })
+    }
+
+    fn read(&self, delivery: &Delivery) -> Reading {
+        let attributes: Attributes = delivery.attributes.clone().into_iter().collect();
+        let event = match Envelope::from_attributes(&attributes, &delivery.data) {
+            Ok(event) => event,
+            Err(error) => {
+                let event = attributes.get("ce-id").and_then(|id| id.parse().ok());
+                return Reading::Park { event, state: "poison", reason: error.to_string() };
+            }
+        };
+        if !self.consumer.events().contains(&event.event_type.as_str()) {
+            return Reading::NotOurs;
+        }
+        match self.consumer.intents(&event) {
+            Ok(intents) => {
+                let requests = intents.into_iter().map(|Intent::Run(operation)| request(&event, operation)).collect();
+                Reading::Accept { event: event.id, requests }
+            }
+            Err(error @ DecodeError::Unsupported { .. }) => Reading::Park {
+                event: Some(event.id),
+                state: "waiting-for-capability",
+                reason: error.to_string(),
+            },
+            Err(error) => Reading::Park { event: Some(event.id), state: "poison", reason: error.to_string() },
+        }
+    }
+
+    async fn park(
+        &self,
+        tx: &mut PgConnection,
+        delivery: &Delivery,
+        event: Option<Uuid>,
+        state: &str,
+        reason: &str,
+    ) -> Result<(), Error> {
+        metrics::counter!("backline_deliveries_parked_total", "consumer" => self.consumer.name(), "state" => state.to_owned())
+            .increment(1);
+        tracing::error!(consumer = self.consumer.name(), state, reason, "delivery parked");
+        let mut hash = Sha256::new();
+        match event {
+            Some(id) => hash.update(id.as_bytes()),
+            None => hash.update(&delivery.data),
+        }
+        let mut fingerprint = [0; 16];
+        fingerprint.copy_from_slice(&hash.finalize()[..16]);
+        let attributes = serde_json::to_string(&delivery.attributes).unwrap_or_else(|_| "{}".to_owned());
+        // jsonb refuses NUL characters; the bytes of the data are kept as they are.
+        let attributes = attributes.replace("\\u0000", "\\ufffd");
+        sqlx::query_file!(
+            "sql/park_delivery.sql",
+            self.consumer.name(),
+            event,
+            state,
+            reason,
+            attributes,
+            &delivery.data[..],
+            Uuid::from_bytes(fingerprint),
+        )
+        .execute(tx)
+        .await?;
+        Ok(())
+    }
+}
+
+fn request(event: &Envelope, operation: NewOperation) -> Request {
+    let key = stored_key(&operation.operation_key);
+    Request {
+        id: operation_id(operation.organization, &operation.kind, &key),
+        kind: operation.kind,
+        organization: operation.organization,
+        project: operation.project.or(event.project),
+        operation_key: key,
+        input: operation.input.into_string(),
+        input_version: operation.input_version,
+        delay_ms: operation.delay.map(|d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
+        expires_at: operation.expires_at,
+        serial_key: operation.serial_key.as_deref().map(stored_key),
+        priority: operation.priority,
+        correlation_id: operation.correlation_id.unwrap_or(event.correlation_id),
+        causation_id: operation.causation_id.or(Some(event.id)),
+        traceparent: operation.traceparent.or_else(|| event.traceparent.clone()),
+    }
+}

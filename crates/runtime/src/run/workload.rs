@@ -1,0 +1,285 @@
+//! A workload: handlers and consumers that share capacity and a provider, from configuration to exit code.
+
+use crate::author::erased::{CommandHandler, ReconcileHandler};
+use crate::author::{Command, Consumer, Reconcile};
+use crate::claim::{Claimer, LeaseKeeper};
+use crate::finish::{Finisher, Handlers};
+use crate::flow::{Budgets, ProviderBudget};
+use crate::observe::{Progress, health::Health, serve};
+use crate::run::attempt::Attempts;
+use crate::run::claim_loop::ClaimLoop;
+use crate::run::subscriber::{AnyConsumer, Subscriber};
+use crate::run::sweep::Sweep;
+use crate::run::{shutdown, start};
+use crate::{Error, run::config::WorkloadConfig};
+use backline_broker::{Broker, BrokerConfig, FlowLimits};
+use backline_outbox::Doorbell;
+use metrics_exporter_prometheus::PrometheusHandle;
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+pub use crate::run::shutdown::Exit;
+
+/// A loop without a sign of life for this long is stalled: longer than any transaction, far shorter than a pager.
+const STALLED_AFTER: Duration = Duration::from_secs(30);
+
+/// Handlers, consumers and limits of one process.
+pub struct Workload {
+    name: String,
+    config: WorkloadConfig,
+    handlers: Handlers,
+    consumers: Vec<Arc<dyn AnyConsumer>>,
+    budgets: HashMap<String, ProviderBudget>,
+    metrics: Option<PrometheusHandle>,
+}
+
+impl Workload {
+    /// A workload without handlers.
+    #[must_use]
+    pub fn new(name: impl Into<String>, config: WorkloadConfig) -> Self {
+        Self {
+            name: name.into(),
+            config,
+            handlers: Handlers::new(),
+            consumers: Vec::new(),
+            budgets: HashMap::new(),
+            metrics: None,
+        }
+    }
+
+    /// Adds a handler of commands or events with frozen inputs.
+    #[must_use]
+    pub fn command<H: Command>(mut self, handler: H) -> Self {
+        let spec = handler.spec();
+        self.handlers.insert(H::KIND, Arc::new(CommandHandler { inner: handler, spec }));
+        self
+    }
+
+    /// Adds a handler of a desired state.
+    #[must_use]
+    pub fn reconcile<H: Reconcile>(mut self, handler: H) -> Self {
+        let spec = handler.spec();
+        self.handlers.insert(H::KIND, Arc::new(ReconcileHandler { inner: handler, spec }));
+        self
+    }
+
+    /// Adds a consumer of events.
+    #[must_use]
+    pub fn consumer<C: Consumer>(mut self, consumer: C) -> Self {
+        self.consumers.push(Arc::new(consumer));
+        self
+    }
+
+    /// Limits a provider account, fleet-wide.
+    #[must_use]
+    pub fn budget(mut self, provider_account: impl Into<String>, budget: ProviderBudget) -> Self {
+        self.budgets.insert(provider_account.into(), budget);
+        self
+    }
+
+    /// Serves this recorder's metrics.
+    #[must_use]
+    pub fn metrics(mut self, handle: PrometheusHandle) -> Self {
+        self.metrics = Some(handle);
+        self
+    }
+
+    /// Runs until SIGTERM or SIGINT: soft at the first (no new claims, attempts in flight end), hard at the second or
+    /// when the grace is over. The exit tells which it was.
+    ///
+    /// # Errors
+    /// A setting that does not fit, or a database that cannot be reached at start.
+    pub async fn run(self) -> Result<Exit, Error> {
+        let soft = CancellationToken::new();
+        let hard = CancellationToken::new();
+        shutdown::on_signals(soft.clone(), hard.clone());
+        self.run_until(soft, hard).await
+    }
+
+    /// As [`run`](Self::run), stopped by tokens instead of signals.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_until(self, soft: CancellationToken, hard: CancellationToken) -> Result<Exit, Error> {
+        let capacity = self.config.capacity.clone();
+        let longest = self.handlers.values().map(|h| h.spec().request_timeout).max().unwrap_or_default();
+        capacity.check(longest)?;
+        let process = Uuid::new_v4();
+        let pools = Pools::connect(&self.config, &self.name).await?;
+        start::adopt_incarnation(&pools.work).await?;
+        start::declare(&pools.work, &self.name, &self.handlers).await?;
+        let budgets = Budgets::declare(pools.work.clone(), process, self.budgets).await?;
+
+        let handlers = Arc::new(self.handlers);
+        let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
+        let keeper = LeaseKeeper::new(capacity.lease);
+        let heartbeat = CancellationToken::new();
+        let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
+        let own = usize::try_from(capacity.connections).unwrap_or(8);
+        let (finisher, ends) = Finisher::new(pools.work.clone(), Arc::clone(&handlers), own);
+        let finishing = tokio::spawn(finisher.run());
+        let kick = Arc::new(Notify::new());
+        let claiming = Arc::new(Progress::new("claim loop", STALLED_AFTER));
+        let running = TaskTracker::new();
+        let most = handlers.values().map(|h| h.spec().policy.max_attempts).max().unwrap_or(1);
+        let bell = if self.config.polling_only {
+            Doorbell::polling(&pools.bell, "backline_intake")
+        } else {
+            Doorbell::listen(&pools.bell, "backline_intake")
+        };
+        let claims = ClaimLoop {
+            claimer: Claimer::new(
+                pools.work.clone(),
+                kinds.clone(),
+                process,
+                owner(&self.name),
+                keeper,
+                capacity.commit_lag,
+                i32::try_from(most).unwrap_or(i32::MAX),
+            ),
+            attempts: Attempts { pool: pools.work.clone(), budgets },
+            handlers,
+            capacity: Arc::new(Semaphore::new(capacity.operations)),
+            batch: capacity.claim_batch.min(capacity.operations),
+            finisher: ends.clone(),
+            bell,
+            kick: Arc::clone(&kick),
+            poll: capacity.poll,
+            soft: soft.clone(),
+            hard: hard.clone(),
+            progress: Arc::clone(&claiming),
+            running: running.clone(),
+        };
+        let mut health = Health {
+            progress: vec![claiming],
+            streams: Vec::new(),
+            stopping: soft.clone(),
+            pool: pools.work.clone(),
+            metrics: self.metrics,
+        };
+        let loops = TaskTracker::new();
+        for subscriber in subscribers(&self.config, &pools.work, self.consumers, &kick, &soft, &mut health).await? {
+            loops.spawn(subscriber.run());
+        }
+        let pages = CancellationToken::new();
+        if let Some(listen) = self.config.health_listen {
+            let address = serve(health, listen, pages.clone()).await?;
+            // Harnesses and people read the port from here when it was left to the system.
+            println!("listening on {address}");
+        }
+        let sweep = Sweep { pool: pools.work.clone(), kinds, every: self.config.sweep, soft: soft.clone() };
+        let swept = Arc::clone(&kick);
+        loops.spawn(async move { sweep.run(&swept).await });
+        tracing::info!(workload = self.name, %process, "started");
+        println!("ready");
+        loops.spawn(claims.run());
+        loops.close();
+        soft.cancelled().await;
+        tracing::info!(workload = self.name, "stopping: no new claims");
+
+        // The loops end by themselves at the soft stop; attempts in flight have the grace.
+        running.close();
+        let drained = tokio::select! {
+            () = async { loops.wait().await; running.wait().await } => true,
+            () = tokio::time::sleep(capacity.grace) => false,
+            () = hard.cancelled() => false,
+        };
+        hard.cancel();
+        drop(ends);
+        // Attempts drop their work at once now; what they ended before is still written.
+        let written = tokio::time::timeout(capacity.acquire_timeout, finishing).await.is_ok();
+        heartbeat.cancel();
+        heart.abort();
+        pages.cancel();
+        tracing::info!(workload = self.name, drained, written, "stopped");
+        Ok(if drained && written { Exit::Drained } else { Exit::Abandoned })
+    }
+}
+
+/// Connections by purpose: heartbeats and the doorbell never queue behind work.
+struct Pools {
+    work: PgPool,
+    heartbeat: PgPool,
+    bell: PgPool,
+}
+
+impl Pools {
+    async fn connect(config: &WorkloadConfig, name: &str) -> Result<Self, Error> {
+        let options: PgConnectOptions = config.database_url.parse().map_err(|_| Error::Setting {
+            name: "DATABASE_URL",
+            reason: "is not a PostgreSQL connection URL".to_owned(),
+        })?;
+        let options = options.application_name(&format!("backline-{name}"));
+        let capacity = &config.capacity;
+        let pool = |connections: u32| {
+            PgPoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(capacity.acquire_timeout)
+                // A ping before each use would cost a round trip; run_tx repeats on a lost connection instead.
+                .test_before_acquire(false)
+                .connect_lazy_with(options.clone())
+        };
+        let pools = Self { work: pool(capacity.connections), heartbeat: pool(1), bell: pool(2) };
+        sqlx::query("select 1").execute(&pools.work).await?;
+        Ok(pools)
+    }
+}
+
+async fn subscribers(
+    config: &WorkloadConfig,
+    pool: &PgPool,
+    consumers: Vec<Arc<dyn AnyConsumer>>,
+    kick: &Arc<Notify>,
+    soft: &CancellationToken,
+    health: &mut Health,
+) -> Result<Vec<Subscriber>, Error> {
+    if consumers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let broker_error = |error: &dyn std::fmt::Display| Error::Broker(error.to_string());
+    let broker = BrokerConfig::new(config.pubsub_project.clone(), config.pubsub_emulator_host.clone());
+    let broker = Broker::connect(broker).await.map_err(|e| broker_error(&e))?;
+    let mut started = Vec::new();
+    for consumer in consumers {
+        let types: Vec<String> = consumer.events().iter().map(|t| (*t).to_owned()).collect();
+        let reoffer = i64::try_from(config.reoffer_after.as_millis()).unwrap_or(i64::MAX);
+        sqlx::query_file!("sql/declare_consumer.sql", &types, consumer.name(), reoffer).execute(pool).await?;
+        let subscription = config.subscription(consumer.name());
+        if config.pubsub_emulator_host.is_some() {
+            // Deployments declare theirs; an emulator starts empty.
+            let spec = backline_broker::SubscriptionSpec::new(&subscription, &config.topic);
+            broker.ensure_topic(&config.topic).await.map_err(|e| broker_error(&e))?;
+            broker.ensure_subscription(&spec).await.map_err(|e| broker_error(&e))?;
+        }
+        let limits = FlowLimits {
+            messages: u32::try_from(config.capacity.deliveries).unwrap_or(u32::MAX),
+            bytes: u32::try_from(config.capacity.delivery_bytes).unwrap_or(u32::MAX),
+        };
+        let stream = broker.subscribe(&subscription, limits);
+        let progress = Arc::new(Progress::new(consumer.name(), Duration::MAX));
+        health.streams.push((consumer.name(), stream.connected()));
+        started.push(Subscriber {
+            pool: pool.clone(),
+            consumer,
+            subscription: stream,
+            kick: Arc::clone(kick),
+            soft: soft.clone(),
+            progress,
+            grace: config.capacity.grace / 2,
+        });
+    }
+    Ok(started)
+}
+
+/// Host and process, for people; identity is the random process id.
+fn owner(name: &str) -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{name}@{host}:{}", std::process::id())
+}

@@ -1,0 +1,132 @@
+//! States of an operation and the one function that says which may follow which.
+
+/// Open and final states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Serial key, capability or pause in the way.
+    Waiting,
+    /// May be claimed when due.
+    Ready,
+    /// One claim holds it.
+    Running,
+    /// The provider may have acted.
+    Unknown,
+    /// Only a person may decide.
+    Manual,
+    /// Not tried again by itself; nothing may have left.
+    Dead,
+    /// Final: done.
+    Succeeded,
+    /// Final: refused for good.
+    Rejected,
+    /// Final: no longer wanted.
+    Obsolete,
+    /// Final: cancelled before anything was applied.
+    Cancelled,
+    /// Final: not started in time.
+    Expired,
+    /// Final: given up by an operator.
+    Discarded,
+    /// Final: replaced by a corrected operation.
+    Superseded,
+}
+
+/// What happens to an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Happening {
+    /// A runner claims it.
+    Claim,
+    /// What it waited for is there.
+    Unblock,
+    /// Perform or resolve brought the effect's output, or the generation converged.
+    Applied,
+    /// Refused for good; nothing applied.
+    Refused,
+    /// A rule found it unwanted; nothing submitted.
+    Unwanted,
+    /// To be tried again; nothing of this submission may have left.
+    Retry,
+    /// The request may have left and nobody knows.
+    Doubt,
+    /// Attempts spent or inputs unreadable; nothing may have left.
+    Exhausted,
+    /// A lookup proved non-application: the next submission may be presented.
+    ProvedAbsent,
+    /// Lookups cannot decide, or contradict the instruction.
+    AskPerson,
+    /// A cancel is honored: nothing was applied.
+    Cancel,
+    /// Its time passed before anything was submitted.
+    Expire,
+    /// An operator gives it up.
+    Discard,
+    /// An operator replaced it.
+    Supersede,
+}
+
+/// The state after `happening`, or `None` when that may not happen in `state`.
+#[must_use]
+pub fn next(state: State, happening: Happening) -> Option<State> {
+    use Happening as H;
+    use State as S;
+    Some(match (state, happening) {
+        (S::Waiting, H::Unblock) => S::Ready,
+        (S::Ready, H::Claim) | (S::Unknown, H::Claim) => S::Running,
+        (S::Running | S::Manual, H::Applied) => S::Succeeded,
+        (S::Running | S::Manual, H::Refused) => S::Rejected,
+        (S::Running, H::Unwanted) => S::Obsolete,
+        (S::Running | S::Dead, H::Retry) => S::Ready,
+        (S::Running, H::Doubt) => S::Unknown,
+        (S::Running, H::Exhausted) => S::Dead,
+        (S::Running | S::Manual, H::ProvedAbsent) => S::Ready,
+        (S::Running, H::AskPerson) => S::Manual,
+        (S::Waiting | S::Ready | S::Running | S::Manual, H::Cancel) => S::Cancelled,
+        (S::Waiting | S::Ready | S::Running, H::Expire) => S::Expired,
+        (S::Dead, H::Discard) => S::Discarded,
+        (S::Ready | S::Waiting | S::Dead, H::Supersede) => S::Superseded,
+        _ => return None,
+    })
+}
+
+impl State {
+    /// Whether the state holds its serial key: nobody else with the key may run.
+    #[must_use]
+    pub fn holds_key(self) -> bool {
+        matches!(self, Self::Running | Self::Unknown | Self::Manual)
+    }
+
+    /// Whether it ends the generation.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(
+            self,
+            Self::Succeeded
+                | Self::Rejected
+                | Self::Obsolete
+                | Self::Cancelled
+                | Self::Expired
+                | Self::Discarded
+                | Self::Superseded
+        )
+    }
+
+    /// Name in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Unknown => "unknown",
+            Self::Manual => "manual",
+            Self::Dead => "dead",
+            Self::Succeeded => "succeeded",
+            Self::Rejected => "rejected",
+            Self::Obsolete => "obsolete",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Discarded => "discarded",
+            Self::Superseded => "superseded",
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What the tests of promises stand on: real PostgreSQL, real processes, real wire.
+//!
+//! A test starts a [`Stack`] (one fresh database, the Pub/Sub emulator, the provider sandbox, a relay, workers), acts
+//! as a producer, breaks something, and asks the database, the provider's journal or the processes what is true:
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use backline_promises::{Stack, eventually};
+//! let mut stack = Stack::builder().worker("backline-payments").start().await?;
+//! stack.member("backline-payments")?.kill9()?;
+//! stack.member("backline-payments")?.start()?;
+//! eventually("the transfer to settle", async || Ok(stack.journal()?.iter().any(|line| line["applied"] == true))).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here waits for a fixed time, and nothing is tried twice: [`eventually`] polls a condition up to a bound.
+
+mod crash;
+mod database;
+mod eventually;
+mod member;
+mod programs;
+mod server;
+mod stack;
+
+pub use crash::{Action, CrashPlan, Site, recorded};
+pub use database::Database;
+pub use eventually::{LIMIT, eventually};
+pub use member::Member;
+pub use programs::{EMULATOR, RELAY, SANDBOX};
+pub use server::Server;
+pub use stack::{Stack, StackBuilder};

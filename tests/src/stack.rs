@@ -1,0 +1,235 @@
+//! Everything that runs in production, small and breakable.
+
+use crate::programs::{self, EMULATOR, RELAY, SANDBOX};
+use crate::{Database, Member, Server};
+use anyhow::Context;
+use backline_dev_cluster::paths;
+use backline_dev_cluster::process::{Launch, free_port};
+use serde_json::Value;
+use sqlx::PgPool;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// What a [`Stack`] shall consist of.
+#[derive(Default)]
+pub struct StackBuilder {
+    own_server: bool,
+    without_relay: bool,
+    workers: Vec<String>,
+    env: BTreeMap<String, Vec<(String, String)>>,
+    record: bool,
+}
+
+impl StackBuilder {
+    /// On a PostgreSQL of its own, which the test may kill, restart and fail over.
+    #[must_use]
+    pub fn own_server(mut self) -> StackBuilder {
+        self.own_server = true;
+        self
+    }
+
+    /// Without a relay: committed events stay in the outbox.
+    #[must_use]
+    pub fn without_relay(mut self) -> StackBuilder {
+        self.without_relay = true;
+        self
+    }
+
+    /// With a worker, by its binary's name; the name is also how the test speaks of it.
+    #[must_use]
+    pub fn worker(mut self, binary: &str) -> StackBuilder {
+        self.workers.push(binary.to_owned());
+        self
+    }
+
+    /// With a setting of one program, over the stack's own: compressed timers, faults, limits.
+    #[must_use]
+    pub fn env(mut self, program: &str, name: &str, value: &str) -> StackBuilder {
+        self.env.entry(program.to_owned()).or_default().push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Records each member's arrivals at crash points in [`Stack::record_of`].
+    #[must_use]
+    pub fn record_crash_points(mut self) -> StackBuilder {
+        self.record = true;
+        self
+    }
+
+    /// Starts broker, provider, relay and workers, in this order, and waits until each listens.
+    ///
+    /// # Errors
+    /// PostgreSQL or a program is missing or does not start.
+    pub async fn start(self) -> anyhow::Result<Stack> {
+        let server = if self.own_server { Server::own()? } else { Server::shared()? };
+        let database = Database::create(&server).await?;
+        let dir = Folder::create(database.name())?;
+        let (broker, provider) = (free_port()?, free_port()?);
+        let url = server.url(database.name());
+        let mut stack = Stack { members: BTreeMap::new(), dir, database, server };
+
+        stack.add(&self, EMULATOR, programs::emulator(broker, &stack.dir.0))?;
+        stack.add(&self, SANDBOX, programs::sandbox(provider, &stack.journal_file()))?;
+        let relay = (!self.without_relay).then(|| RELAY.to_owned());
+        for program in relay.iter().chain(&self.workers) {
+            stack.add(&self, program, programs::workload(&url, broker, provider))?;
+        }
+        Ok(stack)
+    }
+}
+
+/// A running product. Dropping it kills every process and drops the database.
+pub struct Stack {
+    // Dropped in this order: first the processes, last the server.
+    members: BTreeMap<String, Member>,
+    database: Database,
+    dir: Folder,
+    server: Server,
+}
+
+impl Stack {
+    /// A stack with everything but workers.
+    #[must_use]
+    pub fn builder() -> StackBuilder {
+        StackBuilder::default()
+    }
+
+    fn add(
+        &mut self,
+        plan: &StackBuilder,
+        program: &str,
+        settings: Vec<(&'static str, String)>,
+    ) -> anyhow::Result<()> {
+        let mut launch =
+            Launch::new(paths::binary(program)?, self.dir.0.join(format!("{program}.log"))).envs(settings);
+        if plan.record {
+            launch = launch.env("BACKLINE_CRASH_RECORD", self.record_of(program));
+        }
+        launch = launch.envs(plan.env.get(program).cloned().unwrap_or_default());
+        let mut member = Member::new(launch);
+        member.start().with_context(|| format!("starting {program}"))?;
+        self.members.insert(program.to_owned(), member);
+        Ok(())
+    }
+
+    /// One process of the stack, by its binary's name.
+    ///
+    /// # Errors
+    /// The stack was built without it.
+    pub fn member(&mut self, program: &str) -> anyhow::Result<&mut Member> {
+        self.members.get_mut(program).with_context(|| format!("this stack has no {program}"))
+    }
+
+    /// The test's own connections to the database.
+    #[must_use]
+    pub fn pool(&self) -> &PgPool {
+        self.database.pool()
+    }
+
+    /// The PostgreSQL server, for faults.
+    pub fn server(&mut self) -> &mut Server {
+        &mut self.server
+    }
+
+    /// The folder of this stack's logs and proofs.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir.0
+    }
+
+    /// Where a program's crash points are recorded when the stack records them.
+    #[must_use]
+    pub fn record_of(&self, program: &str) -> PathBuf {
+        self.dir.0.join(format!("{program}.sites"))
+    }
+
+    fn journal_file(&self) -> PathBuf {
+        self.dir.0.join("provider.ndjson")
+    }
+
+    /// What the provider has received and applied, in order: the judge of external effects.
+    ///
+    /// # Errors
+    /// A line is not JSON.
+    pub fn journal(&self) -> anyhow::Result<Vec<Value>> {
+        let text = fs::read_to_string(self.journal_file()).unwrap_or_default();
+        // The last line may be half written while the provider works.
+        let whole = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
+        whole
+            .lines()
+            .map(|line| serde_json::from_str(line).with_context(|| format!("journal line {line}")))
+            .collect()
+    }
+
+    /// Asks for an operation as a producer does, in a transaction of its own; the answer is its id.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub async fn enqueue(
+        &self,
+        kind: &str,
+        organization: Uuid,
+        key: &str,
+        input: Value,
+    ) -> sqlx::Result<Uuid> {
+        let sql = "select backline.enqueue_operation($1, $2, $3, $4)";
+        sqlx::query_scalar(sql)
+            .bind(kind)
+            .bind(organization)
+            .bind(key)
+            .bind(input)
+            .fetch_one(self.pool())
+            .await
+    }
+
+    /// State of an operation as a producer sees it, with its outcome and code once it has them.
+    ///
+    /// # Errors
+    /// The database is out of reach.
+    pub async fn status(
+        &self,
+        operation: Uuid,
+    ) -> sqlx::Result<Option<(String, Option<String>, Option<String>)>> {
+        let sql = "select state, outcome, code from backline.operation_status($1)";
+        sqlx::query_as(sql).bind(operation).fetch_optional(self.pool()).await
+    }
+
+    /// One number from the database: most checks of a promise are a count.
+    ///
+    /// # Errors
+    /// The statement fails.
+    pub async fn count(&self, sql: &'static str) -> sqlx::Result<i64> {
+        sqlx::query_scalar(sql).fetch_one(self.pool()).await
+    }
+}
+
+/// Logs and proofs of one stack. They stay, since a test that ends by an error cannot be told from one that passed
+/// here; the runner shows this line for failed tests alone.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// Longer than any run of all tests: older folders are nobody's.
+    const KEPT: Duration = Duration::from_secs(2 * 3600);
+
+    fn create(name: &str) -> anyhow::Result<Folder> {
+        let all = paths::binary_dir()?.join("promises");
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let made = entry.metadata().and_then(|data| data.modified());
+            if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > Folder::KEPT)) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let dir = all.join(name);
+        fs::create_dir_all(&dir)?;
+        Ok(Folder(dir))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        eprintln!("logs of this stack: {}", self.0.display());
+    }
+}
