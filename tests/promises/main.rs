@@ -1,3 +1,6 @@
 //! The promises, one file each: what holds, against real PostgreSQL, real processes and the real protocol.
 
+mod broker_confirmation;
 mod fresh_database;
+mod payment_journey;
+mod relay_crash_sweep;

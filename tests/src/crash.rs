@@ -70,3 +70,24 @@ pub fn recorded(file: &Path) -> std::io::Result<Vec<Site>> {
     });
     Ok(sites.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, CrashPlan, recorded};
+    use std::path::Path;
+
+    #[test]
+    fn arrivals_are_numbered_per_site_and_an_unfired_plan_says_so() -> std::io::Result<()> {
+        let file = std::env::temp_dir().join(format!("backline-sites-{}", std::process::id()));
+        std::fs::write(&file, "a.before\na.after\na.before\n")?;
+        let sites = recorded(&file)?;
+        std::fs::remove_file(&file)?;
+        let seen: Vec<_> = sites.iter().map(|site| (site.name.as_str(), site.nth)).collect();
+        assert_eq!(seen, [("a.before", 1), ("a.after", 1), ("a.before", 2)]);
+        let [.., last] = sites.as_slice() else { unreachable!("three were written") };
+        let plan = CrashPlan::new(last.clone(), Action::Stop, Path::new("/nowhere"));
+        assert_eq!(plan.env()[0], ("BACKLINE_CRASH_PLAN", "a.before#2=stop".to_owned()));
+        assert!(!plan.fired());
+        Ok(())
+    }
+}

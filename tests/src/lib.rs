@@ -14,20 +14,25 @@
 //! # }
 //! ```
 //!
-//! Nothing here waits for a fixed time, and nothing is tried twice: [`eventually`] polls a condition up to a bound.
+//! Nothing here waits for a fixed time, and nothing is tried twice: [`eventually()`] polls a condition up to a bound.
 
 mod crash;
 mod database;
+mod effects;
 mod eventually;
+pub mod http;
 mod member;
 mod programs;
+mod proxy;
 mod server;
 mod stack;
 
 pub use crash::{Action, CrashPlan, Site, recorded};
 pub use database::Database;
+pub use effects::{EffectCall, Effects, Look, Reply};
 pub use eventually::{LIMIT, eventually};
-pub use member::Member;
-pub use programs::{EMULATOR, RELAY, SANDBOX};
+pub use member::{Member, Ready};
+pub use programs::{EMULATOR, PAYMENTS, RELAY, SANDBOX, SCRIPTED};
+pub use proxy::PgProxy;
 pub use server::Server;
 pub use stack::{Stack, StackBuilder};

@@ -1,17 +1,31 @@
 //! One process of a stack: killed, paused and started again in place.
 
-use crate::CrashPlan;
+use crate::{CrashPlan, http};
 use anyhow::Context;
 use backline_dev_cluster::process::{Launch, Process};
+use serde_json::Value;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A debug build on a busy two-core machine connects and declares itself well within this.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
+/// Between two looks at a page that does not answer yet.
+const STEP: Duration = Duration::from_millis(20);
+
+/// How a member shows that it has started.
+#[derive(Debug, Clone, Copy)]
+pub enum Ready {
+    /// It prints `listening on ADDR`.
+    Says,
+    /// `GET /readyz` at this address answers 200.
+    Answers(SocketAddr),
+}
+
 /// A program of the workspace in its place in the stack; its settings and log file stay the same over restarts.
 pub struct Member {
     launch: Launch,
+    ready: Ready,
     process: Option<Process>,
     address: Option<SocketAddr>,
 }
@@ -19,11 +33,11 @@ pub struct Member {
 impl Member {
     /// A member that is not running yet.
     #[must_use]
-    pub fn new(launch: Launch) -> Member {
-        Member { launch, process: None, address: None }
+    pub fn new(launch: Launch, ready: Ready) -> Member {
+        Member { launch, ready, process: None, address: None }
     }
 
-    /// Starts the process and waits until it listens.
+    /// Starts the process and waits until it is ready.
     ///
     /// # Errors
     /// It ends or stays silent; the error quotes its log.
@@ -34,20 +48,34 @@ impl Member {
     /// Starts the process with a crash point armed, for this run alone.
     ///
     /// # Errors
-    /// As [`Member::start`]; a plan may also fire before the process listens.
+    /// As [`Member::start`]; a plan may also fire before the process is ready, see [`Member::launch_with`].
     pub fn start_with(&mut self, plan: &CrashPlan) -> anyhow::Result<()> {
         self.start_as(&self.launch.clone().envs(plan.env()))
+    }
+
+    /// Starts the process with a crash point armed and does not wait: the plan may fire at once.
+    ///
+    /// # Errors
+    /// The program is missing or the member is running.
+    pub fn launch_with(&mut self, plan: &CrashPlan) -> anyhow::Result<()> {
+        anyhow::ensure!(self.process.is_none(), "{} is running already", self.launch.log().display());
+        self.process = Some(self.launch.clone().envs(plan.env()).start()?);
+        Ok(())
     }
 
     fn start_as(&mut self, launch: &Launch) -> anyhow::Result<()> {
         anyhow::ensure!(self.process.is_none(), "{} is running already", self.launch.log().display());
         let mut process = launch.start()?;
-        self.address = Some(process.wait_listening(START_LIMIT)?);
+        let address = match self.ready {
+            Ready::Says => process.wait_listening(START_LIMIT)?,
+            Ready::Answers(address) => wait_answering(&mut process, address)?,
+        };
+        self.address = Some(address);
         self.process = Some(process);
         Ok(())
     }
 
-    /// The address on which the last started process listens.
+    /// Where the process listens (a stand-in) or shows its health (relay and workers).
     ///
     /// # Errors
     /// It was never started.
@@ -116,5 +144,22 @@ impl Member {
     /// The log cannot be read.
     pub fn log(&self) -> anyhow::Result<String> {
         Ok(String::from_utf8_lossy(&std::fs::read(self.launch.log())?).into_owned())
+    }
+}
+
+fn wait_answering(process: &mut Process, address: SocketAddr) -> anyhow::Result<SocketAddr> {
+    let started = Instant::now();
+    loop {
+        let last = match http::call(address, "GET", "/readyz", &Value::Null) {
+            Ok((200, _)) => return Ok(address),
+            Ok((status, text)) => format!("{status} {text}"),
+            Err(error) => error.to_string(),
+        };
+        if let Some(code) = process.exited()? {
+            anyhow::bail!("ended with code {code}: {}", process.log_text());
+        }
+        anyhow::ensure!(started.elapsed() < START_LIMIT, "not ready: {last}: {}", process.log_text());
+        #[expect(clippy::disallowed_methods, reason = "another process has no event to wait for")]
+        std::thread::sleep(STEP);
     }
 }

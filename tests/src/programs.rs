@@ -1,5 +1,6 @@
 //! The programs of a stack and what each is told: the one place that knows their settings.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 /// Binary of the Pub/Sub emulator.
@@ -9,35 +10,88 @@ pub const SANDBOX: &str = "backline-sandbox";
 /// Binary of the relay.
 pub const RELAY: &str = "backline-relay";
 
+/// Binary of the payments worker.
+pub const PAYMENTS: &str = "backline-payments";
+/// Binary of the worker whose handlers do what a test's input says.
+pub const SCRIPTED: &str = "promise-worker";
+
 /// Project id at the emulator; any will do.
-const PROJECT: &str = "backline-test";
+pub(crate) const PROJECT: &str = "backline-promises";
+/// The credential of the provider: must appear in no log, dead letter or metric.
+pub(crate) const API_KEY: &str = "sk_test_canary_of_the_promises";
+/// Topic of events whose producer names none.
+pub(crate) const TOPIC: &str = "domain-events";
 
-type Settings = Vec<(&'static str, String)>;
+pub(crate) type Settings = Vec<(&'static str, String)>;
 
-/// The emulator keeps its address over restarts, and what it accepted: a broker loses nothing when it is restarted.
-pub(crate) fn emulator(port: u16, dir: &Path) -> Settings {
+/// Where the shared parts of a stack are, the same over restarts of each.
+pub(crate) struct Addresses {
+    pub(crate) database_url: String,
+    pub(crate) emulator: SocketAddr,
+    pub(crate) sandbox: SocketAddr,
+    pub(crate) effects: SocketAddr,
+}
+
+pub(crate) fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// The emulator keeps what it accepted over restarts, as the service does.
+pub(crate) fn emulator(at: &Addresses, dir: &Path) -> Settings {
     vec![
-        ("PUBSUB_EMULATOR_LISTEN", format!("127.0.0.1:{port}")),
+        ("PUBSUB_EMULATOR_LISTEN", at.emulator.to_string()),
         ("PUBSUB_EMULATOR_DATA_DIR", dir.join("pubsub").display().to_string()),
     ]
 }
 
 /// The sandbox's journal outlives kills: it is the provider's own memory of what it did.
-pub(crate) fn sandbox(port: u16, journal: &Path) -> Settings {
+pub(crate) fn sandbox(at: &Addresses, journal: &Path) -> Settings {
+    vec![("SANDBOX_LISTEN", at.sandbox.to_string()), ("SANDBOX_JOURNAL", journal.display().to_string())]
+}
+
+/// The relay with its timers compressed in proportion: a dead relay's lanes are free after four seconds.
+pub(crate) fn relay(at: &Addresses, health: SocketAddr) -> Settings {
     vec![
-        ("BACKLINE_SANDBOX_LISTEN", format!("127.0.0.1:{port}")),
-        ("BACKLINE_SANDBOX_JOURNAL", journal.display().to_string()),
+        ("DATABASE_URL", at.database_url.clone()),
+        ("PUBSUB_EMULATOR_HOST", at.emulator.to_string()),
+        ("PUBSUB_PROJECT", PROJECT.to_owned()),
+        ("BACKLINE_RELAY_HEALTH", health.to_string()),
+        ("BACKLINE_RELAY_CONNECTIONS", "6".to_owned()),
+        ("BACKLINE_RELAY_PUBLISH_TIMEOUT", "2s".to_owned()),
+        ("BACKLINE_RELAY_LEASE", "4s".to_owned()),
+        ("BACKLINE_RELAY_COMMIT_LAG", "2s".to_owned()),
+        ("BACKLINE_RELAY_UNMARKED_EVERY", "1s".to_owned()),
+        ("BACKLINE_RELAY_REOFFER_EVERY", "1s".to_owned()),
+        ("BACKLINE_RELAY_POLL", "100ms".to_owned()),
     ]
 }
 
-/// What relay and workers share. Each listens for health on a port that the kernel picks.
-pub(crate) fn workload(database_url: &str, emulator_port: u16, sandbox_port: u16) -> Settings {
+/// What every worker is told. Timers are compressed in proportion: request timeout < lease, linger and lookup lag in
+/// hundreds of milliseconds instead of minutes, so that every recovery takes seconds. A test's own come on top.
+pub(crate) fn worker(at: &Addresses, health: SocketAddr) -> Settings {
     vec![
-        ("DATABASE_URL", database_url.to_owned()),
-        ("PUBSUB_EMULATOR_HOST", format!("127.0.0.1:{emulator_port}")),
+        ("DATABASE_URL", at.database_url.clone()),
+        ("PUBSUB_EMULATOR_HOST", at.emulator.to_string()),
         ("PUBSUB_PROJECT_ID", PROJECT.to_owned()),
-        ("STRIPE_API_BASE", format!("http://127.0.0.1:{sandbox_port}")),
-        ("STRIPE_SECRET_KEY", "sk_test_promises".to_owned()),
-        ("BACKLINE_HEALTH_LISTEN", "127.0.0.1:0".to_owned()),
+        ("BACKLINE_HEALTH_LISTEN", health.to_string()),
+        ("BACKLINE_CONNECTIONS", "6".to_owned()),
+        ("BACKLINE_OPERATIONS", "40".to_owned()),
+        ("BACKLINE_LEASE", "3s".to_owned()),
+        ("BACKLINE_SWEEP", "200ms".to_owned()),
+        ("BACKLINE_POLL", "100ms".to_owned()),
+        ("BACKLINE_COMMIT_LAG", "2s".to_owned()),
+        ("BACKLINE_ACQUIRE_TIMEOUT", "2s".to_owned()),
+        ("BACKLINE_REOFFER_AFTER", "2s".to_owned()),
+        ("BACKLINE_GRACE", "5s".to_owned()),
+        ("STRIPE_BASE_URL", format!("http://{}", at.sandbox)),
+        ("STRIPE_API_KEY", API_KEY.to_owned()),
+        ("STRIPE_REQUEST_TIMEOUT", "1s".to_owned()),
+        ("STRIPE_LINGER", "500ms".to_owned()),
+        ("STRIPE_LOOKUP_LAG", "300ms".to_owned()),
+        ("STRIPE_BACKOFF", "50ms".to_owned()),
+        ("STRIPE_SETTLEMENT_POLL", "200ms".to_owned()),
+        // The rate is a promise of its own test; elsewhere it would only make the others slow.
+        ("STRIPE_RATE", "1000".to_owned()),
+        ("PROMISE_PROVIDER", at.effects.to_string()),
     ]
 }

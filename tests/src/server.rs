@@ -73,7 +73,13 @@ impl Server {
     }
 
     pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres://{}@127.0.0.1:{}/{database}", backline_dev_cluster::pg::USER, self.port())
+        self.url_at(self.port(), database)
+    }
+
+    /// As [`Server::url`], by way of another port: a proxy's.
+    #[expect(clippy::unused_self, reason = "the superuser's name is the server's")]
+    pub(crate) fn url_at(&self, port: u16, database: &str) -> String {
+        format!("postgres://{}@127.0.0.1:{port}/{database}", backline_dev_cluster::pg::USER)
     }
 }
 

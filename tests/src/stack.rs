@@ -1,11 +1,12 @@
 //! Everything that runs in production, small and breakable.
 
-use crate::programs::{self, EMULATOR, RELAY, SANDBOX};
-use crate::{Database, Member, Server};
+use crate::member::Ready;
+use crate::programs::{self, Addresses, EMULATOR, PROJECT, RELAY, SANDBOX, Settings, TOPIC, local};
+use crate::{Database, Effects, Member, PgProxy, Server, http};
 use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, free_port};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,9 @@ use uuid::Uuid;
 pub struct StackBuilder {
     own_server: bool,
     without_relay: bool,
-    workers: Vec<String>,
+    workers: Vec<(String, String)>,
+    proxied: bool,
+    subscriptions: Vec<String>,
     env: BTreeMap<String, Vec<(String, String)>>,
     record: bool,
 }
@@ -41,7 +44,28 @@ impl StackBuilder {
     /// With a worker, by its binary's name; the name is also how the test speaks of it.
     #[must_use]
     pub fn worker(mut self, binary: &str) -> StackBuilder {
-        self.workers.push(binary.to_owned());
+        self.worker_as(binary, binary)
+    }
+
+    /// With a worker under a name of its own: several processes of one binary.
+    #[must_use]
+    pub fn worker_as(mut self, name: &str, binary: &str) -> StackBuilder {
+        self.workers.push((name.to_owned(), binary.to_owned()));
+        self
+    }
+
+    /// With a proxy between the programs and PostgreSQL, for faults of the network: [`Stack::proxy`]. The test's own
+    /// connections go past it.
+    #[must_use]
+    pub fn behind_proxy(mut self) -> StackBuilder {
+        self.proxied = true;
+        self
+    }
+
+    /// With a subscription to the events' topic, made before anything is published. The topic itself is always made.
+    #[must_use]
+    pub fn subscription(mut self, name: &str) -> StackBuilder {
+        self.subscriptions.push(name.to_owned());
         self
     }
 
@@ -59,23 +83,42 @@ impl StackBuilder {
         self
     }
 
-    /// Starts broker, provider, relay and workers, in this order, and waits until each listens.
+    /// Starts broker, provider, relay and workers, in this order, and waits until each is ready.
     ///
     /// # Errors
     /// PostgreSQL or a program is missing or does not start.
     pub async fn start(self) -> anyhow::Result<Stack> {
         let server = if self.own_server { Server::own()? } else { Server::shared()? };
         let database = Database::create(&server).await?;
+        sqlx::raw_sql(include_str!("application.sql")).execute(database.pool()).await?;
+        let proxy = if self.proxied { Some(PgProxy::start(server.port())?) } else { None };
+        let effects = Effects::start()?;
         let dir = Folder::create(database.name())?;
-        let (broker, provider) = (free_port()?, free_port()?);
-        let url = server.url(database.name());
-        let mut stack = Stack { members: BTreeMap::new(), dir, database, server };
+        let at = Addresses {
+            database_url: server.url_at(proxy.as_ref().map_or(server.port(), PgProxy::port), database.name()),
+            emulator: local(free_port()?),
+            sandbox: local(free_port()?),
+            effects: effects.address(),
+        };
+        let mut stack = Stack { members: BTreeMap::new(), effects, proxy, dir, database, server };
 
-        stack.add(&self, EMULATOR, programs::emulator(broker, &stack.dir.0))?;
-        stack.add(&self, SANDBOX, programs::sandbox(provider, &stack.journal_file()))?;
-        let relay = (!self.without_relay).then(|| RELAY.to_owned());
-        for program in relay.iter().chain(&self.workers) {
-            stack.add(&self, program, programs::workload(&url, broker, provider))?;
+        let settings = programs::emulator(&at, stack.dir());
+        stack.add(&self, EMULATOR, EMULATOR, settings, Ready::Says)?;
+        let topic = format!("projects/{PROJECT}/topics/{TOPIC}");
+        http::must(at.emulator, "PUT", &format!("/v1/{topic}"), &json!({}))?;
+        for name in &self.subscriptions {
+            let path = format!("/v1/projects/{PROJECT}/subscriptions/{name}");
+            http::must(at.emulator, "PUT", &path, &json!({"topic": topic, "enableMessageOrdering": true}))?;
+        }
+        let settings = programs::sandbox(&at, &stack.journal_file());
+        stack.add(&self, SANDBOX, SANDBOX, settings, Ready::Says)?;
+        if !self.without_relay {
+            let health = local(free_port()?);
+            stack.add(&self, RELAY, RELAY, programs::relay(&at, health), Ready::Answers(health))?;
+        }
+        for (name, binary) in &self.workers {
+            let health = local(free_port()?);
+            stack.add(&self, name, binary, programs::worker(&at, health), Ready::Answers(health))?;
         }
         Ok(stack)
     }
@@ -85,6 +128,8 @@ impl StackBuilder {
 pub struct Stack {
     // Dropped in this order: first the processes, last the server.
     members: BTreeMap<String, Member>,
+    effects: Effects,
+    proxy: Option<PgProxy>,
     database: Database,
     dir: Folder,
     server: Server,
@@ -100,18 +145,20 @@ impl Stack {
     fn add(
         &mut self,
         plan: &StackBuilder,
-        program: &str,
-        settings: Vec<(&'static str, String)>,
+        name: &str,
+        binary: &str,
+        settings: Settings,
+        ready: Ready,
     ) -> anyhow::Result<()> {
         let mut launch =
-            Launch::new(paths::binary(program)?, self.dir.0.join(format!("{program}.log"))).envs(settings);
+            Launch::new(paths::binary(binary)?, self.dir.0.join(format!("{name}.log"))).envs(settings);
         if plan.record {
-            launch = launch.env("BACKLINE_CRASH_RECORD", self.record_of(program));
+            launch = launch.env("BACKLINE_CRASH_RECORD", self.record_of(name));
         }
-        launch = launch.envs(plan.env.get(program).cloned().unwrap_or_default());
-        let mut member = Member::new(launch);
-        member.start().with_context(|| format!("starting {program}"))?;
-        self.members.insert(program.to_owned(), member);
+        launch = launch.envs(plan.env.get(name).cloned().unwrap_or_default());
+        let mut member = Member::new(launch, ready);
+        member.start().with_context(|| format!("starting {name}"))?;
+        self.members.insert(name.to_owned(), member);
         Ok(())
     }
 
@@ -127,6 +174,25 @@ impl Stack {
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         self.database.pool()
+    }
+
+    /// The provider of the scripted worker.
+    #[must_use]
+    pub fn effects(&self) -> &Effects {
+        &self.effects
+    }
+
+    /// The proxy before PostgreSQL.
+    ///
+    /// # Errors
+    /// The stack was built without `behind_proxy`.
+    pub fn proxy(&self) -> anyhow::Result<&PgProxy> {
+        self.proxy.as_ref().context("this stack has no proxy: build it with `behind_proxy()`")
+    }
+
+    /// Every process of the stack, by name.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
+        self.members.iter().map(|(name, member)| (name.as_str(), member))
     }
 
     /// The PostgreSQL server, for faults.
@@ -155,13 +221,48 @@ impl Stack {
     /// # Errors
     /// A line is not JSON.
     pub fn journal(&self) -> anyhow::Result<Vec<Value>> {
-        let text = fs::read_to_string(self.journal_file()).unwrap_or_default();
-        // The last line may be half written while the provider works.
-        let whole = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
-        whole
-            .lines()
-            .map(|line| serde_json::from_str(line).with_context(|| format!("journal line {line}")))
-            .collect()
+        lines(&fs::read_to_string(self.journal_file()).unwrap_or_default())
+    }
+
+    /// What the broker has accepted since it was started, in order: the judge of what was really published.
+    ///
+    /// # Errors
+    /// The emulator is down.
+    pub fn published(&self) -> anyhow::Result<Vec<Value>> {
+        let emulator = self.members.get(EMULATOR).context("this stack has no broker")?;
+        lines(&http::must(emulator.address()?, "GET", "/log", &Value::Null)?)
+    }
+
+    /// Adds faults to the emulator or the sandbox, in its own words.
+    ///
+    /// # Errors
+    /// The program refuses them.
+    pub fn add_faults(&mut self, program: &str, faults: &Value) -> anyhow::Result<()> {
+        http::must(self.member(program)?.address()?, "POST", "/faults", faults).map(drop)
+    }
+
+    /// Makes the emulator or the sandbox well behaved again.
+    ///
+    /// # Errors
+    /// The program is down.
+    pub fn clear_faults(&mut self, program: &str) -> anyhow::Result<()> {
+        http::must(self.member(program)?.address()?, "DELETE", "/faults", &Value::Null).map(drop)
+    }
+
+    /// Commits an event about one aggregate as a producer does; the answer is its id.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub async fn emit(
+        &self,
+        event_type: &str,
+        organization: Uuid,
+        aggregate: &str,
+        payload: Value,
+    ) -> sqlx::Result<Uuid> {
+        let sql = "select backline.emit_event($1, $2, $2, 'order', $3, $4)";
+        let query = sqlx::query_scalar(sql).bind(event_type).bind(organization).bind(aggregate).bind(payload);
+        query.fetch_one(self.pool()).await
     }
 
     /// Asks for an operation as a producer does, in a transaction of its own; the answer is its id.
@@ -204,6 +305,15 @@ impl Stack {
     pub async fn count(&self, sql: &'static str) -> sqlx::Result<i64> {
         sqlx::query_scalar(sql).fetch_one(self.pool()).await
     }
+}
+
+/// JSON lines; the last may be half written while the program works.
+fn lines(text: &str) -> anyhow::Result<Vec<Value>> {
+    let whole = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}")))
+        .collect()
 }
 
 /// Logs and proofs of one stack. They stay, since a test that ends by an error cannot be told from one that passed

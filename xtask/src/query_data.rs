@@ -100,18 +100,17 @@ fn crate_roots() -> io::Result<Vec<PathBuf>> {
     let files = source_files()?;
     for manifest in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
         let Some(dir) = manifest.parent() else { continue };
-        if !fs::read_to_string(manifest)?.lines().any(|line| line.starts_with("sqlx")) {
+        let text = fs::read_to_string(manifest)?;
+        if text.starts_with("[workspace]") || !text.lines().any(|line| line.starts_with("sqlx")) {
             continue;
         }
         let is_root = |file: &&PathBuf| {
             let Ok(inside) = file.strip_prefix(dir) else { return false };
-            let folder = inside.parent().unwrap_or(Path::new(""));
+            let flat = ["src/bin", "tests", "examples", "benches"].map(Path::new);
+            // A test or program of several files has a folder with a `main.rs`, wherever that is.
             inside == Path::new("src/lib.rs")
-                || inside == Path::new("src/main.rs")
-                || (["src/bin", "tests", "examples", "benches"]
-                    .iter()
-                    .any(|place| folder == Path::new(place))
-                    && inside.extension().is_some_and(|extension| extension == "rs"))
+                || inside.ends_with("main.rs")
+                || flat.iter().any(|folder| inside.parent() == Some(*folder))
         };
         roots.extend(files.iter().filter(is_root).cloned());
     }

@@ -11,21 +11,22 @@ use bytes::Bytes;
 use google_cloud_pubsub::client::Publisher;
 use google_cloud_pubsub::model::Message;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The broker's id of one accepted publication; a second publication of the same event has another.
 pub type MessageId = String;
 
-/// One entry to publish.
-#[derive(Clone, Debug)]
-pub struct Outgoing {
-    /// Attributes, sent as they are.
-    pub attributes: HashMap<String, String>,
-    /// Payload bytes, sent as they are.
-    pub data: Bytes,
+/// Something to publish. Asked once per attempt, so that nothing is copied for a repetition that seldom comes.
+pub trait Outgoing: Sync {
+    /// Attributes, sent as they are. The same at every call.
+    fn attributes(&self) -> HashMap<String, String>;
+    /// Payload bytes, sent as they are. The same at every call.
+    fn data(&self) -> Bytes;
 }
 
+type Answer = Result<MessageId, PublishError>;
 type Key = (String, String);
 /// One call at a time per key; `None` until first used and after a time-out.
 type Slot = Arc<tokio::sync::Mutex<Option<Publisher>>>;
@@ -50,42 +51,38 @@ impl Broker {
     /// refused entry is isolated from its neighbors, which go out.
     ///
     /// A confirmation is the only proof: every other answer means "publish the same bytes again".
-    pub async fn publish_batch(
+    pub async fn publish_batch<O: Outgoing>(
         &self,
         topic: &str,
         ordering_key: Option<&str>,
-        batch: Vec<Outgoing>,
+        batch: &[O],
     ) -> Vec<Result<MessageId, PublishError>> {
         let key = ordering_key.unwrap_or_default();
         let slot = self.inner.lanes.slot(topic, key);
         let mut slot = slot.lock().await;
-        let mut answers: Vec<Result<MessageId, PublishError>> = Vec::with_capacity(batch.len());
-        let mut sizes = Vec::with_capacity(batch.len());
-        let mut fitting = Vec::with_capacity(batch.len());
-        for outgoing in batch {
-            match size::check(&outgoing, key) {
-                Ok(()) => {
-                    sizes.push(size::encoded_bytes(&outgoing, key));
-                    fitting.push((answers.len(), outgoing));
-                    answers.push(Err(PublishError::NotSent));
-                }
-                Err(refused) => answers.push(Err(refused)),
-            }
-        }
-        // Requests still to send, the next one last.
-        let mut requests = size::chunks(&sizes);
-        requests.reverse();
-        while let Some(range) = requests.pop() {
-            let results = self.publish_request(&mut slot, topic, key, &fitting[range.clone()]).await;
-            let refused = results.iter().any(|r| matches!(r, Err(PublishError::Refused { .. })));
-            if refused && range.len() > 1 {
-                // One request has one answer for all of its entries: halve it until the guilty one stands alone.
-                let middle = range.start + range.len() / 2;
-                requests.extend([middle..range.end, range.start..middle]);
+        let mut answers: Vec<Answer> = batch.iter().map(|_| Err(PublishError::NotSent)).collect();
+        // Ranges still to send, the next one last.
+        let mut ranges: Vec<_> = std::iter::once(0..batch.len()).collect();
+        while let Some(range) = ranges.pop() {
+            let (request, rest) = Request::fill(batch, range, key, &mut answers);
+            ranges.extend(rest);
+            if request.places.is_empty() {
                 continue;
             }
-            let outage = results.iter().any(|r| matches!(r, Err(PublishError::Outage { .. })));
-            store(&mut answers, &fitting[range], results);
+            let places = request.places.clone();
+            let results = self.send(&mut slot, topic, key, request).await;
+            let refused = results.iter().any(|result| matches!(result, Err(PublishError::Refused { .. })));
+            if refused && places.len() > 1 {
+                // One request has one answer for all of its entries: halve it until the guilty one stands alone.
+                let (first, last) = (places[0], places[places.len() - 1]);
+                let middle = places[places.len() / 2];
+                ranges.extend([middle..last + 1, first..middle]);
+                continue;
+            }
+            let outage = results.iter().any(|result| matches!(result, Err(PublishError::Outage { .. })));
+            for (place, result) in places.into_iter().zip(results) {
+                answers[place] = result;
+            }
             if outage {
                 break;
             }
@@ -94,29 +91,22 @@ impl Broker {
     }
 
     /// Sends one request and waits for its answer.
-    async fn publish_request(
+    async fn send(
         &self,
         slot: &mut Option<Publisher>,
         topic: &str,
         key: &str,
-        entries: &[(usize, Outgoing)],
-    ) -> Vec<Result<MessageId, PublishError>> {
+        request: Request,
+    ) -> Vec<Answer> {
         let publisher = slot.get_or_insert_with(|| self.publisher(topic)).clone();
         backline_crash_point::reach("broker.publish.before");
-        let futures: Vec<_> = entries
-            .iter()
-            .map(|(_, outgoing)| {
-                let message = Message::new()
-                    .set_data(outgoing.data.clone())
-                    .set_attributes(outgoing.attributes.clone())
-                    .set_ordering_key(key);
-                publisher.publish(message)
-            })
-            .collect();
+        let count = request.places.len();
+        let futures: Vec<_> =
+            request.messages.into_iter().map(|message| publisher.publish(message)).collect();
         let answered = async {
             // Sends what has gathered at once instead of lingering, and returns when all of it has an answer.
             publisher.flush().await;
-            let mut results = Vec::with_capacity(futures.len());
+            let mut results = Vec::with_capacity(count);
             for future in futures {
                 results.push(future.await.map_err(|error| PublishError::classify(&error)));
             }
@@ -127,7 +117,7 @@ impl Broker {
         let Ok(results) = tokio::time::timeout(limit, answered).await else {
             // What still sits in that publisher may be sent late: a repeat, which readers sort out by event id.
             *slot = None;
-            return entries.iter().map(|_| Err(PublishError::timeout(limit.as_secs_f64()))).collect();
+            return (0..count).map(|_| Err(PublishError::timeout(limit.as_secs_f64()))).collect();
         };
         backline_crash_point::reach("broker.publish.after");
         if results.iter().any(Result::is_err) && !key.is_empty() {
@@ -148,12 +138,37 @@ impl Broker {
     }
 }
 
-fn store(
-    answers: &mut [Result<MessageId, PublishError>],
-    entries: &[(usize, Outgoing)],
-    results: Vec<Result<MessageId, PublishError>>,
-) {
-    for ((at, _), result) in entries.iter().zip(results) {
-        answers[*at] = result;
+/// What goes out together.
+#[derive(Default)]
+struct Request {
+    messages: Vec<Message>,
+    /// Where in the batch each of them stands.
+    places: Vec<usize>,
+}
+
+impl Request {
+    /// Takes from `range` what fits one request, and says what is left. Answers for what may never be sent.
+    fn fill<O: Outgoing>(
+        batch: &[O],
+        range: Range<usize>,
+        key: &str,
+        answers: &mut [Answer],
+    ) -> (Self, Option<Range<usize>>) {
+        let mut request = Self::default();
+        let mut room = size::Room::default();
+        for at in range.clone() {
+            let (attributes, data) = (batch[at].attributes(), batch[at].data());
+            match size::check(&attributes, &data, key) {
+                Ok(bytes) if !room.take(bytes) => return (request, Some(at..range.end)),
+                Ok(_) => {
+                    let message =
+                        Message::new().set_data(data).set_attributes(attributes).set_ordering_key(key);
+                    request.messages.push(message);
+                    request.places.push(at);
+                }
+                Err(refused) => answers[at] = Err(refused),
+            }
+        }
+        (request, None)
     }
 }

@@ -1,8 +1,7 @@
 //! Splitting a batch so that no request is over the service's limits when encoded.
 
 use crate::error::PublishError;
-use crate::publish::Outgoing;
-use std::ops::Range;
+use std::collections::HashMap;
 
 /// Messages per publish request (<https://cloud.google.com/pubsub/quotas#resource_limits>).
 pub const MAX_REQUEST_MESSAGES: usize = 1000;
@@ -17,66 +16,72 @@ pub const MAX_MESSAGE_BYTES: usize = 9_900_000;
 /// Tag and length prefixes of protobuf around each attribute (entry, key, value: at most 5 bytes each), rounded up.
 const FRAME_BYTES: usize = 16;
 
-/// Bytes the message will take in a request, estimated from above.
-pub(crate) fn encoded_bytes(outgoing: &Outgoing, ordering_key: &str) -> usize {
-    let attributes: usize =
-        outgoing.attributes.iter().map(|(name, value)| name.len() + value.len() + FRAME_BYTES).sum();
-    outgoing.data.len() + ordering_key.len() + attributes + 2 * FRAME_BYTES
-}
-
-/// What the service would refuse whatever it is sent with.
-pub(crate) fn check(outgoing: &Outgoing, ordering_key: &str) -> Result<(), PublishError> {
+/// Bytes the message will take in a request, estimated from above; refuses what the service would refuse whatever it
+/// is sent with.
+pub(crate) fn check(
+    attributes: &HashMap<String, String>,
+    data: &[u8],
+    ordering_key: &str,
+) -> Result<usize, PublishError> {
     let refuse = |reason: String| Err(PublishError::Refused { reason });
-    let bytes = encoded_bytes(outgoing, ordering_key);
-    if bytes > MAX_MESSAGE_BYTES {
-        return refuse(format!("message of {bytes} bytes is over the limit of {MAX_MESSAGE_BYTES}"));
-    }
-    if outgoing.data.is_empty() && outgoing.attributes.is_empty() {
+    if data.is_empty() && attributes.is_empty() {
         return refuse("message has neither data nor attributes".to_owned());
     }
-    if outgoing.attributes.len() > 100 {
-        return refuse(format!("{} attributes are over the limit of 100", outgoing.attributes.len()));
+    if attributes.len() > 100 {
+        return refuse(format!("{} attributes are over the limit of 100", attributes.len()));
     }
-    for (name, value) in &outgoing.attributes {
-        if name.is_empty() || name.len() > 256 || name.starts_with("goog") && !name.starts_with("googclient_")
-        {
-            return refuse(format!("attribute name `{name}` is empty, reserved or over 256 bytes"));
+    let mut bytes = data.len() + ordering_key.len() + 2 * FRAME_BYTES;
+    for (name, value) in attributes {
+        if name.is_empty() || name.len() > 256 {
+            return refuse(format!("attribute name `{name}` is empty or over 256 bytes"));
         }
         if value.len() > 1024 {
             return refuse(format!("attribute `{name}` has {} bytes, the limit is 1024", value.len()));
         }
+        bytes += name.len() + value.len() + FRAME_BYTES;
     }
-    Ok(())
+    if bytes > MAX_MESSAGE_BYTES {
+        return refuse(format!("message of {bytes} bytes is over the limit of {MAX_MESSAGE_BYTES}"));
+    }
+    Ok(bytes)
 }
 
-/// Longest runs of entries that fit one request each.
-pub(crate) fn chunks(sizes: &[usize]) -> Vec<Range<usize>> {
-    let mut out = Vec::new();
-    let (mut start, mut bytes) = (0, 0);
-    for (at, size) in sizes.iter().enumerate() {
-        if at > start && (at - start == MAX_REQUEST_MESSAGES || bytes + size > MAX_REQUEST_BYTES) {
-            out.push(start..at);
-            (start, bytes) = (at, 0);
+/// Room left in one request.
+#[derive(Default)]
+pub(crate) struct Room {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// Takes room for one message, unless it does not fit. The first always fits.
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.messages < MAX_REQUEST_MESSAGES && self.bytes + bytes <= MAX_REQUEST_BYTES;
+        if fits || self.messages == 0 {
+            self.messages += 1;
+            self.bytes += bytes;
+            return true;
         }
-        bytes += size;
+        false
     }
-    if start < sizes.len() {
-        out.push(start..sizes.len());
-    }
-    out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_REQUEST_MESSAGES, chunks};
+    use super::{MAX_REQUEST_MESSAGES, Room};
+
+    /// How many of `size` bytes fit one request.
+    fn fitting(size: usize) -> usize {
+        let mut room = Room::default();
+        (0..2000).take_while(|_| room.take(size)).count()
+    }
 
     #[test]
     fn a_request_holds_what_fits() {
-        assert!(chunks(&[]).is_empty());
-        assert_eq!(chunks(&[1; MAX_REQUEST_MESSAGES + 1]), [0..1000, 1000..1001]);
-        // Twelve of 900 kB: nine fit under 9 MB, with room for the framing.
-        assert_eq!(chunks(&[950_000; 12]), [0..9, 9..12]);
+        assert_eq!(fitting(1), MAX_REQUEST_MESSAGES);
+        // Nine of 950 kB stay under 9 MB, with room for the framing.
+        assert_eq!(fitting(950_000), 9);
         // One that is larger than a request's share goes alone.
-        assert_eq!(chunks(&[10, 9_500_000, 10]), [0..1, 1..2, 2..3]);
+        assert_eq!(fitting(9_500_000), 1);
     }
 }

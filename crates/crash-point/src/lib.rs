@@ -99,6 +99,20 @@ fn act(site: &'static str) {
     }
 }
 
+/// Whether the seeded bug `number` is switched on (`BACKLINE_SEEDED_BUG`, debug builds only): a deliberate defect that
+/// the promise tests must catch without knowing it. Release builds have no seeded bugs.
+#[inline]
+#[must_use]
+pub fn seeded_bug(number: u32) -> bool {
+    cfg!(debug_assertions) && *SEEDED.get_or_init(seeded) == number
+}
+
+static SEEDED: OnceLock<u32> = OnceLock::new();
+
+fn seeded() -> u32 {
+    std::env::var("BACKLINE_SEEDED_BUG").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 fn append(file: &str, line: &str) {
     // One write call per line, so that lines of several processes do not interleave.
     if let Ok(mut out) = OpenOptions::new().create(true).append(true).open(file) {

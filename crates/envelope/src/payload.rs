@@ -38,13 +38,6 @@ impl Payload {
         RawValue::from_string(text).map(Self).map_err(place)
     }
 
-    /// The JSON text, without copying it.
-    #[must_use]
-    pub fn into_string(self) -> String {
-        let text: Box<str> = self.0.into();
-        text.into()
-    }
-
     /// As [`Payload::from_json`], for bytes that should be UTF-8.
     ///
     /// # Errors

@@ -12,4 +12,5 @@ update backline.outbox_lane l
    set owner = $2, nonce = $3, token = nextval('backline.lane_token'), until = clock_timestamp() + make_interval(secs => $4)
   from work w
  where l.lane = w.lane and l.until <= clock_timestamp()
-returning l.lane, l.token, l.nonce, l.mark_seq, l.unmarked_at
+returning l.lane, l.token, l.nonce, l.mark_seq,
+       extract(epoch from l.unmarked_at)::double precision as "scanned_at!" -- a number, because it may be -infinity

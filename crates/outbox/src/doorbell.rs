@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// How long a declared sleep lasts without renewal; a crashed sleeper costs producers notifications for this long.
-const ASLEEP_SECONDS: f64 = 5.0;
+const ASLEEP_SECONDS: f64 = 10.0;
 /// How often a silent connection is asked whether it is alive: with [`PING_LIMIT`] a half-open one is replaced in
 /// less than 15 s (field case 35).
 const PING_EVERY: Duration = Duration::from_secs(5);
@@ -31,6 +31,9 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
+    /// Whoever sleeps must declare it again at least this often, or the bell goes silent between.
+    pub const POLL_LIMIT: Duration = Duration::from_secs(5);
+
     /// Listens on `channel` (`backline_outbox` or `backline_intake`). Takes one connection out of `pool` for good.
     #[must_use]
     pub fn listen(pool: &PgPool, channel: &'static str) -> Self {
@@ -43,6 +46,8 @@ impl Doorbell {
                     metrics::counter!("backline_doorbell_replaced_total", "channel" => channel).increment(1);
                 }
                 listening.store(false, Ordering::Release);
+                // What was committed while nobody listened rang for nobody.
+                rung.notify_one();
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }));
@@ -85,7 +90,7 @@ impl Doorbell {
     /// Takes the declaration back, so that no commit pays for a notification while there is work anyway.
     ///
     /// # Errors
-    /// The database's error; the declaration then ends by itself after 5 s.
+    /// The database's error; the declaration then ends by itself after [`Doorbell::POLL_LIMIT`] twice over.
     pub async fn wake(&self) -> Result<(), sqlx::Error> {
         if self.task.is_some() {
             sqlx::query_file!("sql/wake.sql", self.listener).execute(&self.pool).await?;
@@ -116,9 +121,9 @@ async fn hear(
     loop {
         match tokio::time::timeout(PING_EVERY, listener.try_recv()).await {
             Ok(received) => {
-                let connection_kept = received?.is_some();
-                rung.notify_one();
-                if !connection_kept {
+                if received?.is_some() {
+                    rung.notify_one();
+                } else {
                     return Err(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into()));
                 }
             }

@@ -25,8 +25,8 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             data_dir: None,
-            // About 250 bytes each: half a gigabyte at worst.
-            log_limit: 2_000_000,
+            // About 500 bytes each: half a gigabyte at worst.
+            log_limit: 1_000_000,
             min_ack_deadline: Duration::from_secs(10),
             ack_deadline_cap: None,
         }

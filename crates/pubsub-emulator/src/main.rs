@@ -38,6 +38,8 @@ async fn main() -> Result<()> {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let args = Args::parse();
+    // Before the first line of output, which tells a parent process that it may send signals.
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let mut listen = args.listen;
     if let Some(port) = args.port {
         listen.set_port(port);
@@ -53,7 +55,6 @@ async fn main() -> Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "listening on {}", emulator.addr)?;
     out.flush()?;
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
         _ = terminate.recv() => {}

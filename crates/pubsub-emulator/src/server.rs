@@ -4,9 +4,8 @@ use crate::broker::Broker;
 use crate::{grpc, rest};
 use anyhow::{Context, Result};
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use std::net::SocketAddr;
@@ -54,7 +53,7 @@ pub(crate) async fn start(
 async fn route(State(broker): State<Arc<Broker>>, request: Request) -> Response {
     let content_type = request.headers().get(http::header::CONTENT_TYPE);
     if content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc")) {
-        grpc::serve(broker, request).await.map(Body::new).into_response()
+        grpc::serve(broker, request).await
     } else {
         rest::serve(broker, request).await
     }

@@ -1,5 +1,6 @@
 //! Settings of the relay, checked against each other before anything starts.
 
+use backline_outbox::Doorbell;
 use std::time::Duration;
 
 /// How the relay works.
@@ -92,6 +93,11 @@ impl RelayConfig {
                 "is shorter than twice publish_timeout: a lane would be lost during a slow request",
             ),
             ("poll", !self.poll.is_zero(), "is zero"),
+            (
+                "poll",
+                !self.doorbell || self.poll <= Doorbell::POLL_LIMIT,
+                "is longer than 5 s, for which a sleeping relay may be woken; shorten it or turn the doorbell off",
+            ),
             ("backoff_start", !self.backoff_start.is_zero(), "is zero"),
             ("backoff_max", self.backoff_max >= self.backoff_start, "is shorter than backoff_start"),
             ("unmarked_every", !self.unmarked_every.is_zero(), "is zero"),

@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use backline_broker::{Broker, Outgoing, PublishError};
 use backline_outbox::drain::{Confirmed, Entry, Refused};
 use bytes::Bytes;
+use std::collections::HashMap;
 use tokio::time::Instant;
 
 /// What the broker said about a batch.
@@ -27,10 +28,11 @@ pub(crate) async fn hand_over(broker: &Broker, gate: &Gate, lane: i16, entries: 
             result.incomplete = true;
             continue;
         };
-        let (seqs, outgoing): (Vec<i64>, Vec<Outgoing>) = entries.into_iter().map(outgoing).unzip();
-        let answers = broker.publish_batch(&topic, Some(&ordering_key), outgoing).await;
+        let sent = Instant::now();
+        let answers = broker.publish_batch(&topic, Some(&ordering_key), &entries).await;
+        metrics::histogram!("backline_relay_publish_seconds").record(sent.elapsed().as_secs_f64());
         let mut outage = None;
-        for (seq, answer) in seqs.into_iter().zip(answers) {
+        for (Waiting(Entry { seq, .. }), answer) in entries.into_iter().zip(answers) {
             match answer {
                 Ok(message_id) => result.confirmed.push(Confirmed { seq, message_id }),
                 Err(PublishError::Refused { reason }) => result.refused.push(Refused { seq, reason }),
@@ -52,18 +54,26 @@ pub(crate) async fn hand_over(broker: &Broker, gate: &Gate, lane: i16, entries: 
     result
 }
 
-fn by_topic(entries: Vec<Entry>) -> Vec<(String, Vec<Entry>)> {
-    let mut groups: Vec<(String, Vec<Entry>)> = Vec::new();
+fn by_topic(entries: Vec<Entry>) -> Vec<(String, Vec<Waiting>)> {
+    let mut groups: Vec<(String, Vec<Waiting>)> = Vec::new();
     for entry in entries {
         match groups.iter_mut().find(|(topic, _)| *topic == entry.topic) {
-            Some((_, group)) => group.push(entry),
-            None => groups.push((entry.topic.clone(), vec![entry])),
+            Some((_, group)) => group.push(Waiting(entry)),
+            None => groups.push((entry.topic.clone(), vec![Waiting(entry)])),
         }
     }
     groups
 }
 
-fn outgoing(entry: Entry) -> (i64, Outgoing) {
-    let attributes = entry.envelope.to_attributes();
-    (entry.seq, Outgoing { attributes, data: Bytes::from(entry.envelope.payload.into_string()) })
+/// An entry as the broker sees it.
+struct Waiting(Entry);
+
+impl Outgoing for Waiting {
+    fn attributes(&self) -> HashMap<String, String> {
+        self.0.envelope.to_attributes()
+    }
+
+    fn data(&self) -> Bytes {
+        Bytes::copy_from_slice(self.0.envelope.payload.as_str().as_bytes())
+    }
 }

@@ -8,6 +8,7 @@
 //! gap, and a repeat after a crash may come behind younger entries: readers sort repeats out by event id.
 
 mod config;
+mod describe;
 mod gate;
 mod hand_over;
 mod health;
@@ -20,6 +21,7 @@ mod sweep;
 mod trail;
 
 pub use config::{RelayConfig, SettingError};
+pub use describe::describe_metrics;
 pub use health::health_routes;
 pub use progress::Progress;
 pub use relay::{Relay, RelayEnd};

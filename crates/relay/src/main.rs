@@ -4,14 +4,18 @@ mod settings;
 
 use anyhow::Context;
 use backline_broker::Broker;
-use backline_relay::{Relay, RelayEnd, health_routes};
+use backline_relay::{Relay, RelayEnd, describe_metrics, health_routes};
 use clap::Parser;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use settings::Settings;
 use sqlx::postgres::PgPoolOptions;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// Upper bounds of latency buckets, in seconds: from one statement to the longest publish request.
+const SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
@@ -27,9 +31,12 @@ async fn main() -> anyhow::Result<ExitCode> {
     let config = settings.relay();
     config.check()?;
 
-    let metrics = metrics_exporter_prometheus::PrometheusBuilder::new()
+    let metrics = PrometheusBuilder::new()
+        // Buckets, because summaries of several replicas cannot be added up.
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
         .install_recorder()
         .context("metrics recorder")?;
+    describe_metrics();
     let pool = PgPoolOptions::new()
         .max_connections(settings.connections)
         .acquire_timeout(settings.acquire_timeout)

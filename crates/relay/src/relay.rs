@@ -8,7 +8,7 @@ use crate::sweep;
 use crate::trail::Trail;
 use backline_broker::Broker;
 use backline_outbox::Doorbell;
-use backline_outbox::drain::{DrainError, LaneHold, TakenLane, take_lanes};
+use backline_outbox::drain::{DrainError, LaneHold, TakenLane, release_lane, take_lanes};
 use rand::Rng;
 use sqlx::PgPool;
 use std::collections::HashMap;
@@ -161,6 +161,10 @@ async fn take(shared: &Arc<Shared>, lanes: &mut JoinSet<LaneResult>) -> Result<b
 
 async fn run_lane(shared: Arc<Shared>, taken: TakenLane) -> LaneResult {
     let result = work_lane(&shared, &taken).await;
+    if let Err(DrainError::Database(_)) = &result {
+        // Best effort, so that the lane need not wait for its lease to end; the mark stays where it was.
+        let _ = release_lane(&shared.pool, &taken, taken.mark).await;
+    }
     (taken.hold, result)
 }
 
@@ -177,7 +181,7 @@ fn reap(shared: &Shared, ended: Option<Result<LaneResult, tokio::task::JoinError
                     tracing::warn!(lane = hold.lane, token = hold.token, "lane lost to another relay");
                 }
                 Err(DrainError::Database(error)) => {
-                    tracing::warn!(lane = hold.lane, %error, "lane given up, its lease runs out");
+                    tracing::warn!(lane = hold.lane, %error, "lane given up");
                 }
             }
         }

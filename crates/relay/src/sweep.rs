@@ -2,7 +2,7 @@
 
 use crate::lane_work::Shared;
 use crate::leases::keep_leases;
-use backline_outbox::drain::{backlog, horizon, rescan_lanes};
+use backline_outbox::drain::{Reoffered, backlog, horizon, reoffer_unsealed, rescan_lanes};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -11,12 +11,16 @@ use tokio::time::Instant;
 /// Gauges are scraped every 15 s or so.
 const GAUGES_EVERY: Duration = Duration::from_secs(10);
 
+/// Published events compared in one transaction.
+const REOFFER_PAGE: i64 = 1000;
+
 /// Starts everything that runs beside the loop. What panics is started again.
 pub(crate) fn start(shared: &Arc<Shared>) -> JoinSet<()> {
     let mut sweeps = JoinSet::new();
     sweeps.spawn(supervise("leases", Arc::clone(shared), keep_leases));
     sweeps.spawn(supervise("trail", Arc::clone(shared), trail));
     sweeps.spawn(supervise("rescan", Arc::clone(shared), rescan));
+    sweeps.spawn(supervise("reoffer", Arc::clone(shared), reoffer));
     sweeps.spawn(supervise("gauges", Arc::clone(shared), gauges));
     sweeps
 }
@@ -45,6 +49,23 @@ async fn rescan(shared: Arc<Shared>) {
             tracing::debug!(%error, "cannot scan lanes from their beginning");
         }
         tokio::time::sleep(every / 4).await;
+    }
+}
+
+/// Offers again what a required consumer has not sealed.
+async fn reoffer(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(shared.config.reoffer_every).await;
+        match reoffer_unsealed(&shared.pool, REOFFER_PAGE, shared.config.max_offers).await {
+            Ok(Reoffered { offered: 0, parked: 0 }) => {}
+            Ok(Reoffered { offered, parked }) => {
+                tracing::warn!(offered, parked, "published events were not sealed in time");
+                metrics::counter!("backline_outbox_republished_total", "reason" => "unsealed")
+                    .increment(offered);
+                metrics::counter!("backline_outbox_parked_total", "reason" => "unsealed").increment(parked);
+            }
+            Err(error) => tracing::warn!(%error, "cannot compare published events with seals"),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ e as (insert into backline.lease (process, owner, until) select $7, $8, clock_ti
 v as materialized (select x.* from c join backline.serial_hold x on x.organization = c.organization and x.serial_key = c.serial_key),
 h as (insert into backline.serial_hold (organization, serial_key, operation_id)
     select c.organization, c.serial_key, c.id from c where c.serial_key is not null
-        and not exists (select from v where v.organization = c.organization and v.serial_key = c.serial_key)
+        and (c.organization, c.serial_key) not in (select organization, serial_key from v)
      order by 1, 2 on conflict do nothing returning organization, serial_key, operation_id),
 s as materialized (select x.organization, x.serial_key from backline.serial_hold x
      where (x.organization, x.serial_key) in (select organization, serial_key from v) and (select count(*) from h) >= 0 for share of x skip locked),
@@ -20,10 +20,10 @@ u as (update backline.operation o set state = 'running', token = nextval('backli
      from c where o.id = c.id and (c.serial_key is null or c.id in (select operation_id from h) or c.id in (select operation_id from v)) returning o.*),
 w as (update backline.operation o set state = 'waiting', waiting_for = 'serial' from c
      where o.id = c.id and c.serial_key is not null and c.id not in (select operation_id from h) and c.id not in (select operation_id from v)
-       and (exists (select from s where s.organization = c.organization and s.serial_key = c.serial_key)
-         or exists (select from h where h.organization = c.organization and h.serial_key = c.serial_key)))
+       and ((c.organization, c.serial_key) in (select organization, serial_key from s)
+         or (c.organization, c.serial_key) in (select organization, serial_key from h)))
 select u.id, u.kind, u.organization, u.project, u.operation_key, u.input::text as "input!", u.input_version, u.priority, u.token as "token!",
     u.lease_id as "lease_id!", u.claimed_generation as "generation!", u.submission, u.attempt, u.lookups, u.resolving, u.may_have_left, u.correlation_id, u.causation_id,
     u.traceparent, u.accepted_at, u.cancel_requested_at is not null as "cancel_requested!", coalesce(u.expires_at <= clock_timestamp(), false) as "expired!",
-    null::bigint as absent_in_ms
+    null::bigint as absent_in_ms, u.first_submitted_at, clock_timestamp() as "claimed_at!"
   from u

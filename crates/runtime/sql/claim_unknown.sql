@@ -15,4 +15,4 @@ update backline.operation o set state = 'running', token = nextval('backline.cla
 returning o.id, o.kind, o.organization, o.project, o.operation_key, o.input::text as "input!", o.input_version, o.priority, o.token as "token!",
     o.lease_id as "lease_id!", o.claimed_generation as "generation!", o.submission, o.attempt, o.lookups, o.resolving, o.may_have_left, o.correlation_id, o.causation_id,
     o.traceparent, o.accepted_at, o.cancel_requested_at is not null as "cancel_requested!", coalesce(o.expires_at <= clock_timestamp(), false) as "expired!",
-    (extract(epoch from o.absent_after - clock_timestamp()) * 1000)::bigint as absent_in_ms
+    (extract(epoch from o.absent_after - clock_timestamp()) * 1000)::bigint as absent_in_ms, o.first_submitted_at, clock_timestamp() as "claimed_at!"

@@ -2,8 +2,8 @@
 with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
         as d(id, token, nonce, lease_id, outcome, code, detail, output)),
 l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
-p as materialized (select o.* from backline.operation o join d on d.id = o.id join l on l.id = d.lease_id
-     where o.token = d.token and o.nonce = d.nonce and o.lease_id = l.id and o.desired_generation > o.claimed_generation order by o.id for update of o),
+p as materialized (select o.* from backline.operation o join d on d.id = o.id
+     where o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and o.desired_generation > o.claimed_generation order by o.id for update of o),
 u as (update backline.operation o set state = 'ready', token = null, nonce = null, lease_id = null, claimed_generation = null, attempt = 0, lookups = 0,
         submission = 1, first_submitted_at = null, may_have_left = false, absent_after = null, repeatable = true, due_at = clock_timestamp(),
         failure_class = null, failure_code = null, failure_detail = null, failed_at = null, first_failed_at = null

@@ -2,8 +2,8 @@
 with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
         as d(id, token, nonce, lease_id, outcome, code, detail, output)),
 l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
-k as (delete from backline.operation o using d, l
-     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and o.lease_id = l.id and l.id = d.lease_id
+k as (delete from backline.operation o using d
+     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l)
        and o.desired_generation = o.claimed_generation
     returning o.*, d.outcome, d.code, d.detail, d.output),
 h as (delete from backline.serial_hold s using k where s.organization = k.organization and s.serial_key = k.serial_key and s.operation_id = k.id),

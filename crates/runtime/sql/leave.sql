@@ -16,8 +16,8 @@ u as (update backline.operation o set state = d.state::backline.operation_state,
         failure_detail = case when d.class is null then o.failure_detail else d.detail end,
         failed_at = case when d.class is null then o.failed_at else clock_timestamp() end,
         first_failed_at = case when d.class is null then o.first_failed_at else coalesce(o.first_failed_at, clock_timestamp()) end
-     from d, l, backline.kind k
-    where o.id = d.id and o.token = d.token and o.nonce = d.nonce and o.lease_id = l.id and l.id = d.lease_id and k.kind = o.kind
+     from d, backline.kind k
+    where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and k.kind = o.kind
     returning o.id, o.kind, o.organization, o.priority, o.state, o.serial, o.serial_key, o.due_at),
 h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
         and u.state in ('ready', 'dead') and u.serial is distinct from 'fifo'),

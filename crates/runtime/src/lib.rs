@@ -13,9 +13,9 @@ mod run;
 pub mod transition;
 
 pub use author::{
-    Command, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Read, Reconcile, Record, Serial, Step,
+    Command, Conclusion, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Read, Reconcile, Record, Serial, Step,
 };
 pub use error::Error;
 pub use flow::{Capacity, ProviderBudget};
-pub use observe::{Telemetry, TelemetryError, init_telemetry};
+pub use observe::{Telemetry, TelemetryError, init_telemetry, install_metrics};
 pub use run::{Exit, Workload, WorkloadConfig};

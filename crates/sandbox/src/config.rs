@@ -20,6 +20,9 @@ pub struct Config {
     pub settle: Settle,
     /// How long a new object stays invisible to retrieve and list. Zero: read after write.
     pub lookup_lag: Duration,
+    /// How far search is behind list and retrieve. Stripe: below a minute, up to an hour in outages
+    /// (<https://docs.stripe.com/search#data-freshness>).
+    pub search_lag: Duration,
     /// Age after which an idempotency key is forgotten. Stripe: 24 h
     /// (<https://docs.stripe.com/api/idempotent_requests>).
     pub key_window: Duration,
@@ -42,6 +45,7 @@ impl Default for Config {
             journal: None,
             settle: Settle::After(Duration::from_millis(200)),
             lookup_lag: Duration::ZERO,
+            search_lag: Duration::from_secs(1),
             key_window: Duration::from_secs(24 * 3600),
             funds: None,
             api_keys: Vec::new(),

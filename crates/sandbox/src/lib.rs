@@ -1,11 +1,37 @@
 //! Provider stand-ins for development, tests and drills: stateful, journaled, and able to lie.
 //!
 //! [`Sandbox::start`] embeds one in a test; the binary of the same name runs one as its own process.
-//! Stripe's v1 API is under `/v1`; `/faults`, `/control`, `/journal` and `/ledger` belong to the sandbox.
+//! Stripe's v1 API is under `/v1`. The sandbox itself answers:
+//!
+//! | Path | Does |
+//! |---|---|
+//! | `GET /healthz` | `ok` |
+//! | `GET /journal` | every line so far, NDJSON |
+//! | `GET /ledger[?operation_id=…\|?summary]` | effects applied and settled per operation, sums per kind and currency |
+//! | `POST /faults` | arms a [`Rule`], a list of them, or a [`FaultFile`] |
+//! | `GET /faults`, `DELETE /faults`, `DELETE /faults/{id}` | rules with their counts; removal |
+//! | `PUT /faults/limiter`, `DELETE /faults/limiter` | a [`LimiterRule`] |
+//! | `POST /control` | an [`Action`]: clock, keys, accounts, funds, later contradictions |
 //!
 //! The journal has one line per call, written before the reply. It is both what checkers count
 //! effects in and what a killed sandbox is rebuilt from: an effect that a caller may have heard of is
-//! in it, and an effect that is not in it never happened.
+//! in it, and an effect that is not in it never happened. It survives the death of the process, not
+//! of the machine: lines are not synced to the disk. Fault rules and their counts end with the process.
+//!
+//! ```
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use backline_sandbox::{Config, Sandbox, parse_faults};
+//!
+//! let sandbox = Sandbox::start(Config::default()).await?;
+//! sandbox.add_faults(parse_faults(
+//!     r#"{"match": {"method": "POST", "path": "/v1/transfers"}, "per": "operation",
+//!         "when": {"nth": [1]}, "fault": {"kind": "drop_reply"}}"#,
+//! )?);
+//! // … let workers call `sandbox.url()` …
+//! assert_eq!(sandbox.ledger()["operations_duplicated"], 0);
+//! # Ok(())
+//! # }
+//! ```
 
 mod app;
 mod clock;

@@ -29,6 +29,9 @@ struct Options {
     /// How long new objects stay invisible to retrieve and list.
     #[arg(long, env = "SANDBOX_LOOKUP_LAG", default_value = "0ms", value_parser = parse_duration)]
     lookup_lag: Duration,
+    /// How far search is behind list and retrieve.
+    #[arg(long, env = "SANDBOX_SEARCH_LAG", default_value = "1s", value_parser = parse_duration)]
+    search_lag: Duration,
     /// Age at which an idempotency key is forgotten.
     #[arg(long, env = "SANDBOX_KEY_WINDOW", default_value = "24h", value_parser = parse_duration)]
     key_window: Duration,
@@ -80,6 +83,7 @@ fn config(options: Options) -> anyhow::Result<Config> {
         journal: options.journal,
         settle: options.settle_polls.map_or(Settle::After(options.settle_after), Settle::Polls),
         lookup_lag: options.lookup_lag,
+        search_lag: options.search_lag,
         key_window: options.key_window,
         funds: options.funds,
         api_keys: options.api_keys,

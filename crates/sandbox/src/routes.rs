@@ -81,6 +81,9 @@ async fn journal(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn ledger(State(app): State<Arc<App>>, Query(query): Query<HashMap<String, String>>) -> Json<Value> {
+    if query.contains_key("summary") {
+        return Json(app.lock().ledger_summary());
+    }
     Json(app.lock().ledger_report(query.get("operation_id").map(String::as_str)))
 }
 

@@ -54,7 +54,7 @@ async fn keys_are_scoped_by_account_and_not_by_credential() -> Result<()> {
 async fn a_call_in_flight_holds_its_key() -> Result<()> {
     let stand = Stand::default().await?;
     stand
-        .faults(json!([{"match": {"operation_id": "op_1"}, "times": 1, "fault": {"kind": "slow", "delay": "400ms"}}]))
+        .faults(json!([{"match": {"operation_id": "op_1"}, "times": 1, "fault": {"kind": "slow", "delay": "1500ms"}}]))
         .await?;
     let slow = tokio::spawn(answer(stand.transfer("op_1", "500")));
     stand.until("/ledger", |_, ledger| ledger["operations"]["op_1"]["calls"] == 1).await?;

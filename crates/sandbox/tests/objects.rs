@@ -2,6 +2,8 @@
 
 mod stand;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use backline_sandbox::{Config, Settle};
 use serde_json::{Value, json};
@@ -102,6 +104,20 @@ async fn intents_are_confirmed_declined_captured_and_canceled() -> Result<()> {
     let capture = format!("/v1/payment_intents/{}/capture", id(&held)?);
     let (_, captured) = answer(stand.post(&capture, &[("amount_to_capture", "400")])).await?;
     assert_eq!((&captured["status"], &captured["amount_received"]), (&json!("succeeded"), &json!(400)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn search_finds_an_intent_by_metadata_but_not_at_once() -> Result<()> {
+    let stand = Stand::start(Config { search_lag: Duration::from_secs(60), ..Config::default() }).await?;
+    let form = [("amount", "1000"), ("currency", "usd"), ("metadata[operation_id]", "op_1")];
+    let (_, intent) = answer(stand.post("/v1/payment_intents", &form)).await?;
+    let path = "/v1/payment_intents/search?query=metadata%5B'operation_id'%5D:'op_1'";
+    let (_, early) = stand.get(path).await?;
+    assert_eq!((&early["object"], &early["data"]), (&json!("search_result"), &json!([])));
+    stand.control(json!({"action": "clock_forward", "by": "2m"})).await?;
+    assert_eq!(stand.get(path).await?.1["data"][0]["id"], intent["id"]);
+    assert_eq!(stand.get("/v1/payment_intents/search?query=amount%3E5").await?.0, 400);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ async fn parameters_are_checked_in_stripes_words() -> Result<()> {
     };
     let cases = [
         (good[..2].to_vec(), "parameter_missing", "destination"),
-        (with("colour", "red"), "parameter_unknown", "colour"),
+        (with("color", "red"), "parameter_unknown", "color"),
         (with("metadata", "red"), "parameter_unknown", "metadata"),
         (with("amount", "0"), "parameter_invalid_integer", "amount"),
         (with("amount", "1.5"), "parameter_invalid_integer", "amount"),

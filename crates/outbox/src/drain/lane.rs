@@ -4,7 +4,6 @@ use super::DrainError;
 use crate::run_tx;
 use sqlx::PgPool;
 use std::time::Duration;
-use time::OffsetDateTime;
 
 /// The right to publish one lane for a while; compared on every write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +23,8 @@ pub struct TakenLane {
     pub hold: LaneHold,
     /// Reading starts behind this number.
     pub mark: i64,
-    /// When it was last scanned from the beginning; handed back with the new mark.
-    pub unmarked_at: OffsetDateTime,
+    /// When it was last scanned from the beginning, in seconds since 1970; handed back with the new mark.
+    pub scanned_at: f64,
 }
 
 /// Takes up to `limit` free lanes that have something to publish, those that waited longest first.
@@ -49,7 +48,7 @@ pub async fn take_lanes(
         let taken = query.fetch_all(tx).await?.into_iter().map(|row| TakenLane {
             hold: LaneHold { lane: row.lane, token: row.token, nonce: row.nonce },
             mark: row.mark_seq,
-            unmarked_at: row.unmarked_at,
+            scanned_at: row.scanned_at,
         });
         Ok::<_, DrainError>(taken.collect())
     })
@@ -89,7 +88,7 @@ pub async fn renew_lanes(pool: &PgPool, holds: &[LaneHold], lease: Duration) -> 
 pub async fn release_lane(pool: &PgPool, taken: &TakenLane, mark: i64) -> Result<(), DrainError> {
     let LaneHold { lane, token, nonce } = taken.hold;
     run_tx!(pool, "relay.release", |tx| async {
-        let query = sqlx::query_file!("sql/release_lane.sql", lane, token, nonce, mark, taken.unmarked_at);
+        let query = sqlx::query_file!("sql/release_lane.sql", lane, token, nonce, mark, taken.scanned_at);
         if query.execute(tx).await?.rows_affected() == 1 { Ok(()) } else { Err(DrainError::Fenced) }
     })
 }

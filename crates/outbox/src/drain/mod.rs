@@ -7,11 +7,13 @@ mod backlog;
 mod batch;
 mod lane;
 mod mark;
+mod reoffer;
 
 pub use backlog::{Backlog, backlog};
 pub use batch::{Entry, read_batch};
 pub use lane::{LaneHold, TakenLane, horizon, release_lane, renew_lanes, rescan_lanes, take_lanes};
 pub use mark::{Confirmed, Refused, mark_published, park};
+pub use reoffer::{Reoffered, reoffer_unsealed};
 
 use crate::run_tx::AsTransient;
 

@@ -139,6 +139,7 @@ impl Broker {
                     held.queue.push(position, Arc::clone(&message.stored), not_before);
                 }
             }
+            held.forget_old();
             held.queue.wake_receivers();
             subscription.rearm(&mut held);
         }

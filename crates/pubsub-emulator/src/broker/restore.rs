@@ -21,7 +21,8 @@ use std::sync::atomic::Ordering;
 type Known = BTreeMap<u64, Arc<Stored>>;
 
 impl Broker {
-    /// Applies the journal's records to an empty broker.
+    /// Applies the journal's records to an empty broker. What was deleted may be named by a record that
+    /// raced with the deletion; such records change nothing.
     pub(super) fn replay(&mut self, records: Vec<Kind>) -> Result<()> {
         let mut known = Known::new();
         for kind in records {
@@ -51,12 +52,12 @@ impl Broker {
                 Kind::SubscriptionDelete(name) => self.delete_subscription(&name)?,
                 Kind::Published(published) => self.replay_published(published, &mut known)?,
                 Kind::Acked(acked) => {
-                    let subscription = self.subscription(&acked.subscription)?;
+                    let Ok(subscription) = self.subscription(&acked.subscription) else { continue };
                     let mut state = subscription.state.lock();
                     acked.positions.into_iter().for_each(|position| state.queue.replay_settled(position));
                 }
                 Kind::Failed(failed) => {
-                    let subscription = self.subscription(&failed.subscription)?;
+                    let Ok(subscription) = self.subscription(&failed.subscription) else { continue };
                     let mut state = subscription.state.lock();
                     for (position, failures) in failed.positions.into_iter().zip(failed.failures) {
                         state.queue.replay_failed(position, failures);
@@ -101,7 +102,7 @@ impl Broker {
         self.next_message_id.fetch_max(published.next_message_id, Ordering::Relaxed);
         let end = published.first_position + published.messages.len() as u64;
         self.next_position.fetch_max(end, Ordering::Relaxed);
-        let topic = self.topic(&published.topic)?;
+        let Ok(topic) = self.topic(&published.topic) else { return Ok(()) };
         let mut state = topic.state.lock();
         for (position, wire) in (published.first_position..).zip(published.messages) {
             let stored = Arc::new(Stored::decode(wire)?);
@@ -124,7 +125,7 @@ impl Broker {
     }
 
     fn replay_backlog(&mut self, record: persist::Backlog, known: &Known) -> Result<()> {
-        let subscription = self.subscription(&record.subscription)?;
+        let Ok(subscription) = self.subscription(&record.subscription) else { return Ok(()) };
         let counts = record.unacked.into_iter().zip(record.failures);
         let unacked = counts
             .filter_map(|(position, failures)| {

@@ -4,7 +4,7 @@ use super::Broker;
 use super::subscription::{Subscription, SubscriptionState};
 use crate::filter::Filter;
 use crate::persist::{self, Kind};
-use crate::wire::{Stored, now_nanos};
+use crate::wire::Stored;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1 as pb;
 use prost::Message;
 use std::collections::BTreeMap;
@@ -41,8 +41,7 @@ impl Broker {
         let topic = self.topic(&topic_name).ok();
         let topic_state = topic.as_ref().map(|topic| topic.state.lock());
         let mut state = subscription.usable()?;
-        let kept = state.config.message_retention_duration.as_ref().map_or(0, |retention| retention.seconds);
-        state.queue.forget_retained(now_nanos().saturating_sub(kept.saturating_mul(1_000_000_000)));
+        state.forget_old();
         let mut known = state.queue.known();
         let passes = |stored: &Stored| matches(state.filter.as_ref(), stored);
         if let Some(topic) = &topic_state {

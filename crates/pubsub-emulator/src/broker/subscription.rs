@@ -5,6 +5,7 @@ use super::subscription_rules::rules;
 use crate::filter::Filter;
 use crate::persist::{Acked, Failed, Kind};
 use crate::state::{Effects, Queue, forwarded};
+use crate::wire::now_nanos;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1 as pb;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
@@ -30,6 +31,14 @@ pub(super) struct SubscriptionState {
     pub(super) deleted: bool,
     /// When the timer wakes next.
     armed: Option<Instant>,
+}
+
+impl SubscriptionState {
+    /// Forgets acknowledged messages that are past their retention.
+    pub(super) fn forget_old(&mut self) {
+        let kept = self.config.message_retention_duration.as_ref().map_or(0, |d| d.seconds);
+        self.queue.forget_retained(now_nanos().saturating_sub(kept.saturating_mul(1_000_000_000)));
+    }
 }
 
 impl Subscription {

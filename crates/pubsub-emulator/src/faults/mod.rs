@@ -33,6 +33,8 @@ pub(crate) struct Faults {
 #[derive(Debug, Clone)]
 pub(crate) enum StreamEnd {
     Clean,
+    /// HTTP/2 reset without trailers.
+    Reset,
     Failed(Status),
 }
 
@@ -67,7 +69,8 @@ impl Faults {
         for code in plan.publish.iter().map(|f| &f.code) {
             code_of(code).ok_or_else(|| Status::invalid_argument(format!("code: unknown code {code:?}")))?;
         }
-        for end in plan.streams.iter().map(|f| &f.end).filter(|end| *end != "EOF") {
+        for end in plan.streams.iter().map(|f| &f.end).filter(|end| !["EOF", "RESET"].contains(&end.as_str()))
+        {
             code_of(end).ok_or_else(|| Status::invalid_argument(format!("end: unknown code {end:?}")))?;
         }
         let mut state = self.state.lock();
@@ -167,8 +170,9 @@ impl Faults {
                     && sent >= rule.after_messages
             })?;
             spend(&mut rule.times);
+            let without_code = if rule.end == "RESET" { StreamEnd::Reset } else { StreamEnd::Clean };
             let end = code_of(&rule.end)
-                .map_or(StreamEnd::Clean, |code| StreamEnd::Failed(Status::new(code, "fault: stream ends")));
+                .map_or(without_code, |code| StreamEnd::Failed(Status::new(code, "fault: stream ends")));
             Some(("streams_ended", end))
         })
     }

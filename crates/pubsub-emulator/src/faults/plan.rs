@@ -110,7 +110,8 @@ pub struct PublishFault {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamFault {
-    /// `CANCELLED`, `UNAVAILABLE`, `INTERNAL` or any other code, or `EOF` for a clean end.
+    /// `CANCELLED`, `UNAVAILABLE`, `INTERNAL` or any other code, `EOF` for a clean end, or `RESET` for an
+    /// HTTP/2 reset without trailers.
     pub end: String,
     /// How many streams end; absent is all, as soon as they open.
     #[serde(default)]

@@ -1,6 +1,7 @@
 //! Google's gRPC services. The generated types come without server traits, so calls are routed by path.
 
 mod publisher;
+mod reset;
 mod streaming;
 mod subscriber;
 pub(crate) use subscriber::{acknowledge, modify_deadline, pull};
@@ -20,13 +21,14 @@ type HttpRequest = http::Request<Body>;
 type HttpResponse = http::Response<tonic::body::Body>;
 
 /// Answers one gRPC call.
-pub(crate) async fn serve(broker: Arc<Broker>, request: HttpRequest) -> HttpResponse {
+pub(crate) async fn serve(broker: Arc<Broker>, request: HttpRequest) -> http::Response<Body> {
     let path = request.uri().path().trim_start_matches('/').to_owned();
-    match path.split_once('/') {
+    let response = match path.split_once('/') {
         Some(("google.pubsub.v1.Publisher", method)) => publisher::serve(broker, method, request).await,
         Some(("google.pubsub.v1.Subscriber", method)) => subscriber::serve(broker, method, request).await,
         _ => unimplemented(&path),
-    }
+    };
+    reset::resettable(response)
 }
 
 fn unimplemented(path: &str) -> HttpResponse {

@@ -1,5 +1,6 @@
 //! `StreamingPull`: one task reads what the client sends, the response stream hands messages out.
 
+use super::reset::Reset;
 use super::verdict;
 use crate::broker::{Broker, Receiver};
 use crate::faults::StreamEnd;
@@ -49,6 +50,7 @@ struct Session {
     said: mpsc::UnboundedReceiver<Said>,
     sent: u64,
     ended: bool,
+    reset: Reset,
 }
 
 async fn open(
@@ -72,8 +74,12 @@ async fn open(
     let (say, said) = mpsc::unbounded_channel();
     let reader = Reader { broker: Arc::clone(&broker), receiver: Arc::clone(&receiver), say };
     tokio::spawn(reader.run(first, frames));
-    let session = Session { broker, receiver, said, sent: 0, ended: false };
-    Ok(Response::new(Box::pin(futures_util::stream::unfold(session, Session::next))))
+    let reset = Reset::default();
+    let session = Session { broker, receiver, said, sent: 0, ended: false, reset: reset.clone() };
+    let answers: Answers = Box::pin(futures_util::stream::unfold(session, Session::next));
+    let mut response = Response::new(answers);
+    response.extensions_mut().insert(reset);
+    Ok(response)
 }
 
 impl Session {
@@ -91,6 +97,11 @@ impl Session {
         loop {
             match self.broker.faults.stream_end(&self.receiver.subscription.name, self.sent) {
                 Some(StreamEnd::Clean) => return None,
+                Some(StreamEnd::Reset) => {
+                    self.reset.0.cancel();
+                    // The response ends from outside, without trailers.
+                    std::future::pending::<()>().await;
+                }
                 Some(StreamEnd::Failed(status)) => return Some(Err(status)),
                 None => {}
             }

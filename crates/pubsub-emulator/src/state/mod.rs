@@ -19,3 +19,5 @@ pub(crate) use stream::Capacity;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod random;

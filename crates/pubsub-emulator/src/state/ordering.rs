@@ -122,9 +122,9 @@ impl Queue {
         self.withdraw(key);
         let Some(line) = self.keys.get(key) else { return };
         let Ok(index) = line.line.binary_search(&position) else { return };
-        let later: Vec<u64> = line.line.range((index + 1).min(line.line.len())..).copied().collect();
-        let delivered = line.delivered.saturating_sub(index + 1);
-        for position in later.into_iter().take(delivered) {
+        let delivered_later = index + 1..line.delivered.max(index + 1);
+        let later: Vec<u64> = line.line.range(delivered_later).copied().collect();
+        for position in later {
             let Some(entry) = self.entries.get_mut(&position) else { continue };
             match entry.standing {
                 Standing::Leased(lease) => {

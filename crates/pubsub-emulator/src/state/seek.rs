@@ -48,8 +48,11 @@ impl Queue {
         self.wake_receivers();
     }
 
-    /// Drops acknowledged messages published before `oldest` (Unix nanoseconds).
+    /// Drops acknowledged messages published before `oldest` (Unix nanoseconds), or all if none are kept.
     pub(crate) fn forget_retained(&mut self, oldest: i64) {
+        if !self.rules.retain_acked {
+            self.retained.clear();
+        }
         while let Some(first) = self.retained.first_entry().filter(|e| e.get().published < oldest) {
             first.remove();
         }

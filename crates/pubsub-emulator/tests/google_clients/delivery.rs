@@ -92,7 +92,7 @@ async fn flow_control_bounds_what_is_out() -> Result<()> {
     let fixture = Fixture::start().await?;
     fixture.setup("flow", |s| s).await?;
     let publisher = fixture.publisher("flow").await?;
-    let sent: Vec<_> = (0..200).map(|n| publisher.publish(message(&n.to_string()))).collect();
+    let sent: Vec<_> = (0..60).map(|n| publisher.publish(message(&n.to_string()))).collect();
     for id in sent {
         id.await?;
     }
@@ -102,7 +102,7 @@ async fn flow_control_bounds_what_is_out() -> Result<()> {
     let stats = fixture.page("/stats").await?;
     assert_eq!(stats["subscriptions"][subscription("flow")]["outstanding"], 10);
     held.1.ack();
-    assert_eq!(take(&mut stream, 199).await?.len(), 199);
+    assert_eq!(take(&mut stream, 59).await?.len(), 59);
     fixture.drained("flow").await
 }
 
@@ -125,7 +125,7 @@ async fn two_streams_share_a_backlog() -> Result<()> {
     let publisher = fixture.publisher("share").await?;
     let receive = async {
         let (mut first, mut second) = (0, 0);
-        while first + second < 300 {
+        while first + second < 100 {
             tokio::select! {
                 got = next(&mut one) => { got?.1.ack(); first += 1; }
                 got = next(&mut two) => { got?.1.ack(); second += 1; }
@@ -134,12 +134,12 @@ async fn two_streams_share_a_backlog() -> Result<()> {
         anyhow::Ok((first, second))
     };
     let publish = async {
-        for n in 0..300 {
+        for n in 0..100 {
             publisher.publish(message(&n.to_string())).await?;
         }
         anyhow::Ok(())
     };
     let ((first, second), ()) = tokio::try_join!(receive, publish)?;
-    assert!(first > 30 && second > 30, "{first} and {second}");
+    assert!(first > 10 && second > 10, "{first} and {second}");
     fixture.drained("share").await
 }

@@ -3,10 +3,11 @@
 use crate::fixture::{Fixture, message, next, subscription, take, text, topic};
 use anyhow::{Context, Result};
 use backline_pubsub_emulator::{
-    Config, DeliveryAttempts, DropAcks, Duplicate, FaultPlan, PublishFault, PublishMode, Reorder, StreamFault,
+    Config, Delay, DeliveryAttempts, DropAcks, Duplicate, FaultPlan, PublishFault, PublishMode, Reorder,
+    StreamFault,
 };
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn publish_fault(mode: PublishMode, times: u64) -> FaultPlan {
     let rule = PublishFault {
@@ -99,7 +100,7 @@ async fn streams_end_and_the_client_comes_back() -> Result<()> {
     let mut stream = fixture.stream("cut");
     fixture.publish("cut", message("before")).await?;
     assert_eq!(take(&mut stream, 1).await?, ["before"]);
-    for end in ["UNAVAILABLE", "INTERNAL"] {
+    for end in ["UNAVAILABLE", "INTERNAL", "RESET"] {
         let rule = StreamFault { end: end.into(), times: Some(1), after_messages: 0, subscription: None };
         fixture.emulator.set_faults(FaultPlan { streams: vec![rule], ..FaultPlan::default() })?;
         let fired = fixture.emulator.fault_fired("streams_ended");
@@ -110,7 +111,7 @@ async fn streams_end_and_the_client_comes_back() -> Result<()> {
         handler.ack();
         assert!(fixture.emulator.fault_fired("streams_ended") >= fired);
     }
-    assert_eq!(fixture.emulator.fault_fired("streams_ended"), 2);
+    assert_eq!(fixture.emulator.fault_fired("streams_ended"), 3);
     fixture.drained("cut").await
 }
 
@@ -137,5 +138,19 @@ async fn scripted_attempts_and_http_control() -> Result<()> {
     assert_eq!(refused.status().as_u16(), 400);
     client.delete(&url).send().await?.error_for_status()?;
     assert!(fixture.page("/faults").await?["plan"]["delivery_attempts"].is_null());
+    Ok(())
+}
+
+#[tokio::test]
+async fn delays_hold_messages_back() -> Result<()> {
+    let fixture = Fixture::start().await?;
+    fixture.setup("late", |s| s).await?;
+    let delay = Some(Delay { millis: 300, probability: 1.0, topic: Some(topic("late")) });
+    fixture.emulator.set_faults(FaultPlan { delay, ..FaultPlan::default() })?;
+    let published = Instant::now();
+    fixture.publish("late", message("n")).await?;
+    take(&mut fixture.stream("late"), 1).await?;
+    assert!(published.elapsed() >= Duration::from_millis(300));
+    assert_eq!(fixture.emulator.fault_fired("delayed"), 1);
     Ok(())
 }

@@ -5,3 +5,4 @@ mod faults;
 mod fixture;
 mod policies;
 mod restart;
+mod wire;

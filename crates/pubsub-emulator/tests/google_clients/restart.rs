@@ -1,10 +1,12 @@
 //! State survives a restart with a data directory.
 
 use crate::fixture::{Fixture, message, next, subscription, take, text, topic};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use backline_pubsub_emulator::Config;
 use google_cloud_pubsub::model::DeadLetterPolicy;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 struct Dir(PathBuf);
 
@@ -71,5 +73,63 @@ async fn backlog_attempts_and_settings_survive() -> Result<()> {
     fixture.drained("keep").await?;
     let id = fixture.publish("keep", crate::fixture::message("4").set_ordering_key("k")).await?;
     assert_ne!(id, first.message_id);
+    Ok(())
+}
+
+/// The binary, killed when dropped.
+struct Process {
+    child: Child,
+    endpoint: String,
+}
+
+impl Process {
+    fn start(dir: &Dir) -> Result<Self> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_backline-pubsub-emulator"))
+            .args(["--port", "0", "--data-dir"])
+            .arg(&dir.0)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
+        let addr = line.trim().strip_prefix("listening on ").context("unexpected first line")?;
+        Ok(Self { endpoint: format!("http://{addr}"), child })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn what_was_confirmed_survives_a_kill() -> Result<()> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let dir = Dir::new("kill");
+    let http = reqwest::Client::builder().timeout(std::time::Duration::from_secs(20)).build()?;
+    let call = async |process: &Process, method: reqwest::Method, path: &str, body: &str| {
+        let url = format!("{}/v1/projects/p1/{path}", process.endpoint);
+        let answer = http.request(method, url).body(body.to_owned()).send().await?;
+        anyhow::Ok(answer.error_for_status()?.text().await?)
+    };
+    let (put, post) = (reqwest::Method::PUT, reqwest::Method::POST);
+    let process = Process::start(&dir)?;
+    call(&process, put.clone(), "topics/kill", "").await?;
+    call(&process, put, "subscriptions/kill", r#"{"topic":"projects/p1/topics/kill"}"#).await?;
+    let messages = r#"{"messages":[{"data":"MQ=="},{"data":"Mg=="}]}"#;
+    call(&process, post.clone(), "topics/kill:publish", messages).await?;
+    let pulled = call(&process, post.clone(), "subscriptions/kill:pull", r#"{"maxMessages":1}"#).await?;
+    let pulled: serde_json::Value = serde_json::from_str(&pulled)?;
+    let acked = serde_json::json!({"ackIds": [pulled["receivedMessages"][0]["ackId"]]}).to_string();
+    call(&process, post.clone(), "subscriptions/kill:acknowledge", &acked).await?;
+    drop(process);
+
+    let process = Process::start(&dir)?;
+    let pulled = call(&process, post, "subscriptions/kill:pull", r#"{"maxMessages":9}"#).await?;
+    let pulled: serde_json::Value = serde_json::from_str(&pulled)?;
+    let received = pulled["receivedMessages"].as_array().context("nothing came")?;
+    assert_eq!(received.len(), 1);
+    assert_eq!(received[0]["message"]["data"], "Mg==");
     Ok(())
 }

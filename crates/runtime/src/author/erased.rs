@@ -1,7 +1,8 @@
 //! The one seam where handlers lose their types: the runtime keeps them in a map by kind.
 
 use crate::Error;
-use crate::author::{Command, Evidence, Guard, KindSpec, Operation, Read, Reconcile, Record, Step};
+use crate::author::{Command, Conclusion, Evidence, Guard, KindSpec, Operation, Read, Reconcile, Record, Step};
+use crate::transition::State;
 use backline_failure::{Call, Failure, Resolution};
 use backline_outbox::run_tx;
 use serde::Serialize;
@@ -48,6 +49,7 @@ pub(crate) trait Handler: Send + Sync {
     fn resolve<'a>(
         &'a self,
         call: &'a Call,
+        operation: &'a Operation,
         input: &'a str,
         evidence: &'a [Evidence],
     ) -> Boxed<'a, Result<Resolution<String>, Failure>>;
@@ -55,8 +57,28 @@ pub(crate) trait Handler: Send + Sync {
         &'a self,
         record: Record<'a>,
         input: &'a str,
-        output: &'a str,
+        ending: Ending<'a>,
     ) -> Boxed<'a, Result<(), Error>>;
+}
+
+/// The end of a generation as stored, before it gets the handler's types back.
+#[derive(Clone, Copy)]
+pub(crate) struct Ending<'a> {
+    pub(crate) outcome: State,
+    pub(crate) code: &'a str,
+    pub(crate) detail: &'a str,
+    pub(crate) output: Option<&'a str>,
+}
+
+impl<'a> Ending<'a> {
+    fn conclusion<T>(&self, output: Option<&'a T>) -> Result<Conclusion<'a, T>, Error> {
+        match (self.outcome, output) {
+            (State::Succeeded, Some(output)) => Ok(Conclusion::Succeeded(output)),
+            (State::Rejected, _) => Ok(Conclusion::Rejected { code: self.code, detail: self.detail }),
+            (State::Obsolete, _) => Ok(Conclusion::Obsolete { rule: self.code }),
+            (other, _) => Err(Error::Record(format!("{} has nothing to record", other.as_str()))),
+        }
+    }
 }
 
 /// Why an operation could not be prepared.
@@ -126,12 +148,13 @@ impl<H: Command> Handler for CommandHandler<H> {
     fn resolve<'a>(
         &'a self,
         call: &'a Call,
+        operation: &'a Operation,
         input: &'a str,
         evidence: &'a [Evidence],
     ) -> Boxed<'a, Result<Resolution<String>, Failure>> {
         Box::pin(async move {
             let input: H::Input = decode(input)?;
-            Ok(match self.inner.resolve(call, &input, evidence).await? {
+            Ok(match self.inner.resolve(call, operation, &input, evidence).await? {
                 Resolution::Applied(output) => Resolution::Applied(encode(&output)?),
                 Resolution::NotApplied => Resolution::NotApplied,
                 Resolution::StillUnknown => Resolution::StillUnknown,
@@ -143,11 +166,11 @@ impl<H: Command> Handler for CommandHandler<H> {
         &'a self,
         mut record: Record<'a>,
         input: &'a str,
-        output: &'a str,
+        ending: Ending<'a>,
     ) -> Boxed<'a, Result<(), Error>> {
         Box::pin(async move {
-            let (input, output) = recorded(input, output)?;
-            self.inner.record(&mut record, &input, &output).await
+            let (input, output) = recorded(input, &ending)?;
+            self.inner.record(&mut record, &input, ending.conclusion(output.as_ref())?).await
         })
     }
 }
@@ -199,6 +222,7 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
     fn resolve<'a>(
         &'a self,
         _call: &'a Call,
+        _operation: &'a Operation,
         _input: &'a str,
         _evidence: &'a [Evidence],
     ) -> Boxed<'a, Result<Resolution<String>, Failure>> {
@@ -209,19 +233,22 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
         &'a self,
         mut record: Record<'a>,
         input: &'a str,
-        output: &'a str,
+        ending: Ending<'a>,
     ) -> Boxed<'a, Result<(), Error>> {
         Box::pin(async move {
-            let (input, output) = recorded(input, output)?;
-            self.inner.record(&mut record, &input, &output).await
+            let (input, output) = recorded(input, &ending)?;
+            self.inner.record(&mut record, &input, ending.conclusion(output.as_ref())?).await
         })
     }
 }
 
-fn recorded<I: DeserializeOwned, O: DeserializeOwned>(input: &str, output: &str) -> Result<(I, O), Error> {
+fn recorded<I: DeserializeOwned, O: DeserializeOwned>(
+    input: &str,
+    ending: &Ending<'_>,
+) -> Result<(I, Option<O>), Error> {
     let input = serde_json::from_str(input).map_err(|e| Error::Record(format!("input: {e}")))?;
-    let output = serde_json::from_str(output).map_err(|e| Error::Record(format!("output: {e}")))?;
-    Ok((input, output))
+    let output = ending.output.map(serde_json::from_str).transpose();
+    Ok((input, output.map_err(|e| Error::Record(format!("output: {e}")))?))
 }
 
 fn mixed_up() -> Failure {

@@ -45,6 +45,25 @@ pub enum Step<T> {
     Again(Duration),
 }
 
+/// How the attempt ended the generation that is being recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion<'a, T> {
+    /// Applied, or converged.
+    Succeeded(&'a T),
+    /// Refused for good; nothing was applied.
+    Rejected {
+        /// Stable code.
+        code: &'a str,
+        /// Words without payload.
+        detail: &'a str,
+    },
+    /// A rule found it no longer wanted; nothing was submitted.
+    Obsolete {
+        /// Stable name of the rule.
+        rule: &'a str,
+    },
+}
+
 /// One effect with frozen inputs (`command` and `event` modes).
 pub trait Command: Send + Sync + 'static {
     /// Kind, for example `stripe.transfer`.
@@ -84,16 +103,18 @@ pub trait Command: Send + Sync + 'static {
     fn resolve(
         &self,
         call: &Call,
+        operation: &Operation,
         input: &Self::Input,
         evidence: &[Evidence],
     ) -> impl Future<Output = Result<Resolution<Self::Output>, Failure>> + Send;
 
-    /// Writes the handler's rows, child events and child operations inside the fenced finish transaction.
+    /// Writes the handler's rows, child events and child operations inside the fenced finish transaction, whether the
+    /// generation succeeded, was rejected or became obsolete. Cancelled and expired operations never began.
     fn record(
         &self,
         _record: &mut Record<'_>,
         _input: &Self::Input,
-        _output: &Self::Output,
+        _conclusion: Conclusion<'_, Self::Output>,
     ) -> impl Future<Output = Result<(), crate::Error>> + Send {
         async { Ok(()) }
     }
@@ -131,12 +152,13 @@ pub trait Reconcile: Send + Sync + 'static {
         desired: &Self::Desired,
     ) -> impl Future<Output = Result<Step<Self::Output>, Failure>> + Send;
 
-    /// Writes the handler's rows, child events and child operations inside the fenced finish transaction.
+    /// Writes the handler's rows, child events and child operations inside the fenced finish transaction, whether the
+    /// generation succeeded, was rejected or became obsolete. Cancelled and expired operations never began.
     fn record(
         &self,
         _record: &mut Record<'_>,
         _input: &Self::Input,
-        _output: &Self::Output,
+        _conclusion: Conclusion<'_, Self::Output>,
     ) -> impl Future<Output = Result<(), crate::Error>> + Send {
         async { Ok(()) }
     }

@@ -8,7 +8,7 @@ mod record;
 mod spec;
 
 pub use consumer::{Consumer, Intent};
-pub use handler::{Command, Guard, Read, Reconcile, Step};
+pub use handler::{Command, Conclusion, Guard, Read, Reconcile, Step};
 pub use operation::{Evidence, Operation};
 pub use record::Record;
 pub use spec::{KindSpec, Serial};

@@ -30,6 +30,10 @@ pub struct Operation {
     pub traceparent: Option<String>,
     /// When it was accepted; time bits of its children's ids.
     pub accepted_at: OffsetDateTime,
+    /// Earliest moment this submission may have left, by the database's clock.
+    pub first_submitted_at: Option<OffsetDateTime>,
+    /// When this claim was made, by the database's clock.
+    pub claimed_at: OffsetDateTime,
 }
 
 /// What an earlier holder of the same submission saw.

@@ -71,6 +71,8 @@ pub(crate) struct ClaimedRow {
     pub(crate) cancel_requested: bool,
     pub(crate) expired: bool,
     pub(crate) absent_in_ms: Option<i64>,
+    pub(crate) first_submitted_at: Option<OffsetDateTime>,
+    pub(crate) claimed_at: OffsetDateTime,
 }
 
 impl Claim {
@@ -89,6 +91,8 @@ impl Claim {
                 causation_id: row.causation_id,
                 traceparent: row.traceparent,
                 accepted_at: row.accepted_at,
+                first_submitted_at: row.first_submitted_at,
+                claimed_at: row.claimed_at,
             },
             fence: Fence { token: row.token, nonce, lease: row.lease_id },
             input: row.input,

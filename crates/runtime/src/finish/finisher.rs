@@ -57,7 +57,8 @@ impl Finisher {
             }
             let mut batch = Vec::with_capacity(buffer.len());
             for ended in buffer.drain(..) {
-                if matches!(ended.how, How::Finish { records: true, .. }) {
+                let handler = self.handlers.get(ended.claim.operation.kind.as_str());
+                if handler.is_some_and(|handler| ended.how.records(handler.as_ref())) {
                     self.spawn_own(&mut own, ended).await;
                 } else {
                     batch.push(ended);

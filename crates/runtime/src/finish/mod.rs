@@ -9,6 +9,7 @@ mod single;
 pub(crate) use finisher::{Finisher, FinisherHandle, Handlers};
 pub(crate) use follow::{Released, follow};
 
+use crate::author::erased::Handler;
 use crate::claim::Claim;
 use crate::transition::State;
 use backline_failure::Failure;
@@ -33,8 +34,6 @@ pub(crate) enum How {
         code: Option<String>,
         detail: Option<String>,
         output: Option<String>,
-        /// The handler writes rows of its own.
-        records: bool,
     },
     /// The operation stays open.
     Leave {
@@ -50,7 +49,13 @@ pub(crate) enum How {
 }
 
 impl How {
+    /// Whether the handler writes rows of its own with this end.
+    pub(crate) fn records(&self, handler: &dyn Handler) -> bool {
+        handler.records()
+            && matches!(self, Self::Finish { outcome: State::Succeeded | State::Rejected | State::Obsolete, .. })
+    }
+
     pub(crate) fn finish(outcome: State, code: Option<&str>, detail: Option<String>) -> Self {
-        Self::Finish { outcome, code: code.map(str::to_owned), detail, output: None, records: false }
+        Self::Finish { outcome, code: code.map(str::to_owned), detail, output: None }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::author::Record;
-use crate::author::erased::Handler;
+use crate::author::erased::{Ending, Handler};
 use crate::claim::MadeReady;
 use crate::finish::batch::{finish, leave};
 use crate::finish::columns::{Evidencing, Finishing, Leaving};
@@ -41,10 +41,16 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
         return if own.is_some() { Ok(()) } else { Err(Error::Fenced) };
     };
     match &ended.how {
-        How::Finish { output, records, .. } => {
-            if *records && let Some(output) = output {
+        How::Finish { outcome, code, detail, output } => {
+            if ended.how.records(handler) {
                 let record = Record { tx: &mut *tx, operation: &claim.operation };
-                handler.record(record, &claim.input, output).await?;
+                let ending = Ending {
+                    outcome: *outcome,
+                    code: code.as_deref().unwrap_or(""),
+                    detail: detail.as_deref().unwrap_or(""),
+                    output: output.as_deref(),
+                };
+                handler.record(record, &claim.input, ending).await?;
             }
             let mut row = Finishing::default();
             row.push(ended);

@@ -7,5 +7,5 @@ mod views;
 
 pub(crate) use health::serve;
 pub(crate) use progress::Progress;
-pub use telemetry::{Telemetry, TelemetryError, init_telemetry};
+pub use telemetry::{Telemetry, TelemetryError, init_telemetry, install_metrics};
 pub(crate) use telemetry::{adopt_parent, current_traceparent};

@@ -6,6 +6,7 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::collections::HashMap;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
@@ -25,6 +26,9 @@ pub enum TelemetryError {
     /// A subscriber was installed before.
     #[error("telemetry is already set up")]
     Twice,
+    /// A recorder was installed before.
+    #[error("metrics are already set up: {0}")]
+    Metrics(String),
 }
 
 /// Keeps the exporter; dropping it flushes.
@@ -74,6 +78,14 @@ pub fn init_telemetry(service: &str, filter: &str, otlp_endpoint: Option<&str>) 
     });
     tracing_subscriber::registry().with(logs).with(spans).try_init().map_err(|_| TelemetryError::Twice)?;
     Ok(Telemetry { provider })
+}
+
+/// Installs the process's Prometheus recorder; its text is served at `/metrics`.
+///
+/// # Errors
+/// [`TelemetryError::Metrics`] when another recorder is installed.
+pub fn install_metrics() -> Result<PrometheusHandle, TelemetryError> {
+    PrometheusBuilder::new().install_recorder().map_err(|error| TelemetryError::Metrics(error.to_string()))
 }
 
 struct Carrier(HashMap<String, String>);

@@ -105,7 +105,6 @@ impl Attempts {
                 code: None,
                 detail: None,
                 output: Some(output),
-                records: handler.records(),
             },
             Ok(Performed::Again(wait)) => How::Leave {
                 state: State::Ready,
@@ -135,7 +134,7 @@ impl Attempts {
             Err(_) => return release(claim, DATABASE_PAUSE),
         };
         let Some(call) = call(spec, claim) else { return release(claim, Duration::ZERO) };
-        let looked = AssertUnwindSafe(handler.resolve(&call, &claim.input, &evidence)).catch_unwind().await;
+        let looked = AssertUnwindSafe(handler.resolve(&call, &claim.operation, &claim.input, &evidence)).catch_unwind().await;
         drop(permit);
         let quiet = claim.absent_in_ms.filter(|ms| *ms > 0).and_then(|ms| u64::try_from(ms).ok());
         match looked {
@@ -146,7 +145,6 @@ impl Attempts {
                     code: Some("resolved".to_owned()),
                     detail: None,
                     output: Some(output),
-                    records: handler.records(),
                 }
             }
             Ok(Ok(Resolution::NotApplied)) => match quiet {
@@ -266,7 +264,10 @@ fn call(spec: &KindSpec, claim: &Claim) -> Option<Call> {
 /// Depends on nothing but operation, generation and submission: neither attempt, token nor credential.
 fn provider_key(claim: &Claim) -> String {
     let operation = &claim.operation;
-    let name = format!("{}/{}/{}", operation.id, operation.generation, operation.submission);
+    let mut name = format!("{}/{}/{}", operation.id, operation.generation, operation.submission);
+    if backline_crash_point::seeded_bug(6) {
+        name = format!("{name}/{}", operation.attempt);
+    }
     format!("bl_{}", hex::encode(&Sha256::digest(name.as_bytes())[..20]))
 }
 

@@ -4,6 +4,7 @@ mod attempt;
 mod claim_loop;
 mod config;
 mod ending;
+mod pools;
 mod shutdown;
 mod start;
 mod subscriber;

@@ -223,7 +223,7 @@ fn request(event: &Envelope, operation: NewOperation) -> Request {
         organization: operation.organization,
         project: operation.project.or(event.project),
         operation_key: key,
-        input: operation.input.into_string(),
+        input: operation.input.as_str().to_owned(),
         input_version: operation.input_version,
         delay_ms: operation.delay.map(|d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
         expires_at: operation.expires_at,

@@ -10,13 +10,13 @@ use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
 use crate::run::subscriber::{AnyConsumer, Subscriber};
 use crate::run::sweep::Sweep;
+use crate::run::pools::Pools;
 use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
 use backline_broker::{Broker, BrokerConfig, FlowLimits};
 use backline_outbox::Doorbell;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,7 +161,7 @@ impl Workload {
             progress: vec![claiming],
             streams: Vec::new(),
             stopping: soft.clone(),
-            pool: pools.work.clone(),
+            pool: pools.views.clone(),
             metrics: self.metrics,
         };
         let loops = TaskTracker::new();
@@ -200,35 +200,6 @@ impl Workload {
         pages.cancel();
         tracing::info!(workload = self.name, drained, written, "stopped");
         Ok(if drained && written { Exit::Drained } else { Exit::Abandoned })
-    }
-}
-
-/// Connections by purpose: heartbeats and the doorbell never queue behind work.
-struct Pools {
-    work: PgPool,
-    heartbeat: PgPool,
-    bell: PgPool,
-}
-
-impl Pools {
-    async fn connect(config: &WorkloadConfig, name: &str) -> Result<Self, Error> {
-        let options: PgConnectOptions = config.database_url.parse().map_err(|_| Error::Setting {
-            name: "DATABASE_URL",
-            reason: "is not a PostgreSQL connection URL".to_owned(),
-        })?;
-        let options = options.application_name(&format!("backline-{name}"));
-        let capacity = &config.capacity;
-        let pool = |connections: u32| {
-            PgPoolOptions::new()
-                .max_connections(connections)
-                .acquire_timeout(capacity.acquire_timeout)
-                // A ping before each use would cost a round trip; run_tx repeats on a lost connection instead.
-                .test_before_acquire(false)
-                .connect_lazy_with(options.clone())
-        };
-        let pools = Self { work: pool(capacity.connections), heartbeat: pool(1), bell: pool(2) };
-        sqlx::query("select 1").execute(&pools.work).await?;
-        Ok(pools)
     }
 }
 

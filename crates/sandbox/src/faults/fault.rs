@@ -48,7 +48,8 @@ pub enum Fault {
         #[serde(with = "crate::duration")]
         delay: Duration,
     },
-    /// An error produced *inside* the idempotency layer: stored and replayed for the key.
+    /// An error produced *inside* the idempotency layer: stored and replayed for the key. A GET only
+    /// gets the error.
     StoredError {
         /// 400, 402 or 500 and above.
         status: u16,

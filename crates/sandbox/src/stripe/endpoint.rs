@@ -23,6 +23,7 @@ pub(crate) enum Endpoint<'a> {
     Payouts,
     Intent(&'a str),
     Intents,
+    SearchIntents,
     Refund(&'a str),
     Refunds,
     BalanceTransaction(&'a str),
@@ -50,6 +51,7 @@ impl<'a> Endpoint<'a> {
             ("GET", ["v1", "payouts"]) => Self::Payouts,
             ("GET", ["v1", "payouts", id]) => Self::Payout(id),
             ("GET", ["v1", "payment_intents"]) => Self::Intents,
+            ("GET", ["v1", "payment_intents", "search"]) => Self::SearchIntents,
             ("GET", ["v1", "payment_intents", id]) => Self::Intent(id),
             ("GET", ["v1", "refunds"]) => Self::Refunds,
             ("GET", ["v1", "refunds", id]) => Self::Refund(id),
@@ -96,6 +98,7 @@ impl<'a> Endpoint<'a> {
             Self::Reversals { .. } => specs::PAGE,
             Self::Payouts => specs::PAYOUTS,
             Self::Intents => specs::INTENTS,
+            Self::SearchIntents => specs::SEARCH,
             Self::Refunds => specs::REFUNDS,
             Self::Transfer(_)
             | Self::Reversal { .. }

@@ -13,6 +13,7 @@ mod lies;
 mod objects;
 mod params;
 mod read;
+mod search;
 mod settled;
 mod specs;
 mod state;

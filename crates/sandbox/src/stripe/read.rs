@@ -8,6 +8,7 @@ use super::endpoint::Endpoint;
 use super::error::ApiError;
 use super::form::Params;
 use super::objects::{balance_transaction, self_account, show_account, show_balance};
+use super::search::search;
 use super::table::{Query, Record, Table};
 use super::world::World;
 use crate::config::AccountState;
@@ -65,6 +66,7 @@ pub(crate) fn read(
         Endpoint::Intents => {
             page(&world.intents, &query(&[("customer", None)]), "/v1/payment_intents", |row| row.render())
         }
+        Endpoint::SearchIntents => search(world, params, account, now_ms, world.search_lag_ms),
         Endpoint::Refund(id) => one(&world.refunds, id, account, now_ms).map(|row| row.render(now_ms)),
         Endpoint::Refunds => {
             let query = query(&[("payment_intent", None), ("charge", None)]);

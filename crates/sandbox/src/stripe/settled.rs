@@ -1,4 +1,4 @@
-//! Which effects are final: an available transfer that was not reversed, a `paid` payout, a
+//! Which effects are final: an available transfer that was not wholly reversed, a `paid` payout, a
 //! `succeeded` refund.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::world::World;
 pub(crate) fn settled(world: &World) -> HashMap<&str, u64> {
     let now_ms = world.clock.now_ms();
     let transfers = world.transfers.rows().filter(|row| {
-        row.reversed == 0 && world.steps(&balance_transaction_id(*row), row.base(), now_ms) >= 1
+        row.reversed < row.amount && world.steps(&balance_transaction_id(*row), row.base(), now_ms) >= 1
     });
     let payouts = world.payouts.rows().filter(|row| row.status(world, now_ms) == "paid");
     let refunds = world.refunds.rows().filter(|row| row.status(now_ms) == "succeeded");

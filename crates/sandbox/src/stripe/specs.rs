@@ -135,6 +135,13 @@ pub(crate) const INTENTS: &[Param] = &[
     optional("starting_after", Text(255)),
 ];
 
+pub(crate) const SEARCH: &[Param] = &[
+    required("query", Text(5_000)),
+    optional("expand", List),
+    optional("limit", Limit),
+    optional("page", Text(255)),
+];
+
 pub(crate) const REFUND: &[Param] = &[
     optional("amount", Amount),
     optional("charge", Text(255)),

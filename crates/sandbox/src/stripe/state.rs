@@ -25,7 +25,7 @@ pub(crate) struct Stripe {
 impl Stripe {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
-            world: World::new(config.settle, config.funds, config.accounts.clone()),
+            world: World::new(config),
             keys: Keys::new(crate::duration::millis(config.key_window)),
             api_keys: config.api_keys.clone(),
             lookup_lag_ms: crate::duration::millis(config.lookup_lag),

@@ -118,7 +118,7 @@ impl<T: Record> Table<T> {
         (row.base().account.as_deref() == account).then_some(row)
     }
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.rows.iter()
     }
 

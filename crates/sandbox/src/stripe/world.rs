@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::objects::{PaymentIntent, Payout, Refund, Reversal, Transfer};
 use super::table::{Base, Record, Table, parse_id};
 use crate::clock::Clock;
-use crate::config::{AccountState, Settle};
+use crate::config::{AccountState, Config, Settle};
 use crate::faults::Becomes;
 
 /// One durable change: the object as it is right after the call.
@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) refunds: Table<Refund>,
     pub(crate) intents: Table<PaymentIntent>,
     pub(crate) accounts: BTreeMap<String, AccountState>,
+    /// How far search is behind.
+    pub(crate) search_lag_ms: i64,
     settle: Settle,
     /// Retrievals per object id, when settlement goes by polls.
     polls: HashMap<String, u32>,
@@ -43,11 +45,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(
-        settle: Settle,
-        opening: Option<i64>,
-        accounts: BTreeMap<String, AccountState>,
-    ) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         Self {
             clock: Clock::default(),
             transfers: Table::default(),
@@ -55,10 +53,11 @@ impl World {
             payouts: Table::default(),
             refunds: Table::default(),
             intents: Table::default(),
-            accounts,
-            settle,
+            accounts: config.accounts.clone(),
+            search_lag_ms: crate::duration::millis(config.search_lag),
+            settle: config.settle,
             polls: HashMap::new(),
-            opening,
+            opening: config.funds,
             moved: BTreeMap::new(),
             next_number: 1,
         }

@@ -1,0 +1,5 @@
+//! The broker crate against the embedded emulator.
+
+mod publish;
+mod subscribe;
+mod support;

@@ -1,0 +1,123 @@
+//! Subscribing: reconnects, limits, settling (field cases 51, 53, 55, 63).
+
+use crate::support::{SOON, Setup, drain, next, numbered, spec};
+use anyhow::{Context, Result};
+use backline_broker::{Connection, FlowLimits};
+use backline_pubsub_emulator::{FaultPlan, StreamFault};
+use std::collections::HashSet;
+use std::time::Duration;
+
+const LIMITS: FlowLimits = FlowLimits { messages: 100, bytes: 100_000_000 };
+
+fn end(code: &str, times: u64, after_messages: u64) -> StreamFault {
+    StreamFault { end: code.to_owned(), times: Some(times), after_messages, subscription: None }
+}
+
+#[tokio::test]
+async fn a_subscription_survives_every_way_a_stream_ends() -> Result<()> {
+    let setup = Setup::new().await?;
+    let streams = ["CANCELLED", "UNAVAILABLE", "INTERNAL", "EOF", "UNKNOWN"];
+    let streams = streams.map(|code| end(code, 2, 3)).into();
+    setup.emulator.set_faults(FaultPlan { streams, ..FaultPlan::default() })?;
+    let answers = setup.broker.publish_batch("events", None, &numbered(0..200)).await;
+    assert!(answers.iter().all(Result::is_ok));
+
+    let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    let mut seen = HashSet::new();
+    while seen.len() < 200 {
+        let delivery = next(&mut subscription).await?;
+        seen.insert(delivery.data.clone());
+        delivery.ack();
+    }
+    let mut connected = subscription.connected();
+    let up = connected.wait_for(|state| *state == Connection::Up);
+    tokio::time::timeout(SOON, up).await.context("still not up")??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_subscription_shows_and_is_read_once_it_exists() -> Result<()> {
+    let setup = Setup::empty().await?;
+    let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    let mut connected = subscription.connected();
+    let down = connected.wait_for(|state| matches!(state, Connection::Down { .. }));
+    tokio::time::timeout(SOON, down).await.context("still not down")??;
+
+    setup.broker.ensure_topic("events").await?;
+    setup.broker.ensure_subscription(&spec("reader")).await?;
+    let up = connected.wait_for(|state| *state == Connection::Up);
+    tokio::time::timeout(SOON, up).await.context("still not up")??;
+    setup.broker.publish_batch("events", None, &numbered(0..3)).await;
+    drain(&mut subscription, 3).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_idle_subscription_becomes_ready() -> Result<()> {
+    let setup = Setup::new().await?;
+    let subscription = setup.broker.subscribe("reader", LIMITS);
+    let mut connected = subscription.connected();
+    let up = connected.wait_for(|state| *state == Connection::Up);
+    tokio::time::timeout(SOON, up).await.context("still not up")??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_more_than_the_limit_is_in_flight_over_reconnects() -> Result<()> {
+    let setup = Setup::new().await?;
+    let streams = vec![end("CANCELLED", 1, 5)];
+    setup.emulator.set_faults(FaultPlan { streams, ..FaultPlan::default() })?;
+    setup.broker.publish_batch("events", None, &numbered(0..50)).await;
+    let mut subscription = setup.broker.subscribe("reader", FlowLimits { messages: 5, bytes: 1_000_000 });
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        held.push(next(&mut subscription).await?);
+    }
+    let more = tokio::time::timeout(Duration::from_millis(700), subscription.recv()).await;
+    assert!(more.is_err(), "a sixth delivery came while five were open");
+    held.into_iter().for_each(backline_broker::Delivery::ack);
+    next(&mut subscription).await?.ack();
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_given_back_or_dropped_comes_again() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.broker.publish_batch("events", None, &numbered(0..1)).await;
+    let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    next(&mut subscription).await?.nack();
+    drop(next(&mut subscription).await?);
+    let last = next(&mut subscription).await?;
+    assert_eq!(&last.data[..], b"0");
+    last.ack();
+    assert!(subscription.close(SOON).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn closing_waits_for_open_deliveries_and_returns_the_rest() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.broker.publish_batch("events", None, &numbered(0..10)).await;
+    let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    let open = next(&mut subscription).await?;
+    let closing = tokio::spawn(subscription.close(SOON));
+    open.ack();
+    assert!(closing.await?);
+
+    let mut again = setup.broker.subscribe("reader", LIMITS);
+    let rest: HashSet<_> = drain(&mut again, 9).await?.into_iter().collect();
+    assert_eq!(rest.len(), 9);
+    assert!(!rest.contains("0"), "the acknowledged delivery came again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn closing_gives_up_on_a_delivery_that_is_never_settled() -> Result<()> {
+    let setup = Setup::new().await?;
+    setup.broker.publish_batch("events", None, &numbered(0..1)).await;
+    let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    let open = next(&mut subscription).await?;
+    assert!(!subscription.close(Duration::from_millis(200)).await);
+    drop(open);
+    Ok(())
+}

@@ -1,0 +1,3 @@
+-- Invariant: a person's pause replaces the breaker's, so that a new start does not lift it.
+insert into backline.pause as p (scope, name, reason, paused_by) values ($1, $2, $3, $4)
+on conflict (scope, name) do update set reason = excluded.reason, paused_by = excluded.paused_by, paused_at = clock_timestamp()

@@ -1,0 +1,2 @@
+-- Invariant: sleeping workers look at what this transaction made ready once it has committed.
+select backline.ring('backline_intake')

@@ -1,0 +1,52 @@
+//! `backline`: the command of operators and developers.
+
+mod args;
+mod db;
+mod demo;
+mod dev;
+mod doctor;
+mod explain;
+mod migrate;
+mod ops;
+mod output;
+mod pause;
+
+use args::{Args, Command};
+use clap::Parser;
+use output::Output;
+use std::process::ExitCode;
+
+/// What a command found: `Bad` is an answer (something fails its check), an error is the lack of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Bad,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    let output = Output::new(args.json);
+    match run(args, &output).await {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::FAILURE,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args, output: &Output) -> anyhow::Result<Verdict> {
+    let url = args.database_url;
+    match args.command {
+        Command::Migrate => migrate::run(&db::connect(url.as_deref()).await?, output).await,
+        Command::Doctor(args) => doctor::run(url.as_deref(), args, output).await,
+        Command::Ops { command } => ops::run(&db::connect(url.as_deref()).await?, command, output).await,
+        Command::Explain(args) => explain::run(&db::connect(url.as_deref()).await?, &args.subject, output).await,
+        Command::Pause(args) => pause::pause(&db::connect(url.as_deref()).await?, args, output).await,
+        Command::Resume(args) => pause::resume(&db::connect(url.as_deref()).await?, args, output).await,
+        Command::Dev(args) => dev::run(args, output).await,
+        Command::Demo(args) => demo::run(args, output).await,
+    }
+}

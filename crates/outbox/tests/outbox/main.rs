@@ -1,0 +1,5 @@
+//! The outbox crate against a real server.
+
+mod append;
+mod doorbell;
+mod transaction;

@@ -1,1 +1,0 @@
-//! `run_tx` against a real server. Obligations D1, D2.

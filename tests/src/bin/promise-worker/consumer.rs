@@ -1,0 +1,38 @@
+//! From events to operations.
+
+use crate::effect::{Keyed, Order, Shape};
+use backline_envelope::{DecodeError, Envelope, Event, Malformed, Payload, decode};
+use backline_outbox::NewOperation;
+use backline_runtime::{Consumer, Intent};
+use serde::{Deserialize, Serialize};
+
+pub(crate) struct Things;
+
+/// Somebody wants something.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ThingRequested {
+    /// The operation's key.
+    key: String,
+    /// Its input.
+    order: Order,
+}
+
+impl Event for ThingRequested {
+    const TYPE: &'static str = "ThingRequested";
+    const VERSION: i32 = 1;
+}
+
+impl Consumer for Things {
+    const NAME: &'static str = "promises";
+    const EVENTS: &'static [&'static str] = &[ThingRequested::TYPE];
+
+    fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
+        let malformed = |field, reason: String| DecodeError::Malformed(Malformed { field, reason });
+        let wanted: ThingRequested = decode(event)?;
+        let organization =
+            event.organization.ok_or_else(|| malformed("organization", "is missing".to_owned()))?;
+        let input =
+            Payload::encode(&wanted.order).map_err(|error| malformed("order", error.to_string()))?;
+        Ok(vec![Intent::Run(NewOperation::new(Keyed::KIND, organization, wanted.key, input))])
+    }
+}

@@ -1,0 +1,262 @@
+//! A product with replaceable relays and workers, and a producer of payments.
+
+use crate::programs::{Addresses, EMULATOR, PAYMENTS, RELAY, SANDBOX, Settings, local, relay, worker};
+use crate::sweep::invariants::Intended;
+use crate::{CrashPlan, Member, Ready, Stack, eventually, http};
+use anyhow::Context;
+use backline_dev_cluster::paths;
+use backline_dev_cluster::process::{Launch, free_port};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// A connected account that does not exist: transfers to it are refused for good.
+const NOBODY: &str = "acct_nobody";
+
+/// Broker, provider and database of one run; relays and workers come and go by name.
+pub struct Bench {
+    stack: Stack,
+    at: Addresses,
+    members: BTreeMap<String, Member>,
+    /// Told to every relay and worker on top of its settings.
+    env: Vec<(String, String)>,
+    organization: Uuid,
+    base: Option<String>,
+    sets: u32,
+    intended: Vec<Intended>,
+}
+
+impl Bench {
+    /// Broker, provider and database, on a server of its own when it shall be broken. `env` is told to every relay and
+    /// worker that is added.
+    ///
+    /// # Errors
+    /// A program is missing or does not start.
+    pub async fn start(own_server: bool, env: &[(&str, String)]) -> anyhow::Result<Bench> {
+        // Objects settle by being looked at, not by time.
+        let plan = Stack::builder().without_relay().env(SANDBOX, "SANDBOX_SETTLE_POLLS", "1");
+        let mut stack = if own_server { plan.own_server() } else { plan }.start().await?;
+        let name: String = sqlx::query_scalar("select current_database()").fetch_one(stack.pool()).await?;
+        let at = Addresses {
+            database_url: stack.server().url(&name),
+            emulator: stack.member(EMULATOR)?.address()?,
+            sandbox: stack.member(SANDBOX)?.address()?,
+        };
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        http::must(
+            at.sandbox,
+            "POST",
+            "/control",
+            &json!({"action": "account", "id": NOBODY, "state": "missing"}),
+        )?;
+        Ok(Bench {
+            stack,
+            at,
+            members: BTreeMap::new(),
+            env,
+            organization: Uuid::now_v7(),
+            base: None,
+            sets: 0,
+            intended: Vec::new(),
+        })
+    }
+
+    /// Adds a relay that is not started yet. Its timers are the shortest that still leave a request room.
+    ///
+    /// # Errors
+    /// The program is missing.
+    pub fn add_relay(&mut self, name: &str, env: &[(&str, String)]) -> anyhow::Result<()> {
+        let health = local(free_port()?);
+        let mut settings = relay(&self.at, health);
+        settings.extend([
+            ("BACKLINE_RELAY_PUBLISH_TIMEOUT", "700ms".to_owned()),
+            ("BACKLINE_RELAY_LEASE", "1500ms".to_owned()),
+            ("BACKLINE_RELAY_COMMIT_LAG", "500ms".to_owned()),
+            ("BACKLINE_RELAY_UNMARKED_EVERY", "500ms".to_owned()),
+            ("BACKLINE_RELAY_REOFFER_EVERY", "300ms".to_owned()),
+        ]);
+        self.add(name, RELAY, settings, env, Ready::Answers(health))
+    }
+
+    /// Adds a payments worker that is not started yet.
+    ///
+    /// # Errors
+    /// The program is missing.
+    pub fn add_worker(&mut self, name: &str, env: &[(&str, String)]) -> anyhow::Result<()> {
+        let health = local(free_port()?);
+        let mut settings = worker(&self.at, health);
+        settings.extend([
+            ("BACKLINE_LEASE", "1500ms".to_owned()),
+            ("BACKLINE_ACQUIRE_TIMEOUT", "1200ms".to_owned()),
+            ("BACKLINE_REOFFER_AFTER", "800ms".to_owned()),
+            ("STRIPE_REQUEST_TIMEOUT", "700ms".to_owned()),
+            ("STRIPE_LINGER", "200ms".to_owned()),
+            ("STRIPE_LOOKUP_LAG", "200ms".to_owned()),
+            ("STRIPE_SETTLEMENT_POLL", "50ms".to_owned()),
+        ]);
+        self.add(name, PAYMENTS, settings, env, Ready::Answers(health))
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        program: &str,
+        settings: Settings,
+        env: &[(&str, String)],
+        ready: Ready,
+    ) -> anyhow::Result<()> {
+        let launch = Launch::new(paths::binary(program)?, self.stack.dir().join(format!("{name}.log")))
+            .envs(settings)
+            .envs(self.env.clone())
+            .envs(env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        self.members.insert(name.to_owned(), Member::new(launch, ready));
+        Ok(())
+    }
+
+    /// A relay or worker by the name it was added under.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn member(&mut self, name: &str) -> anyhow::Result<&mut Member> {
+        self.members.get_mut(name).with_context(|| format!("no member {name}"))
+    }
+
+    /// Starts a member with a fault armed and returns once the fault has fired.
+    ///
+    /// # Errors
+    /// It does not fire.
+    pub async fn launch_until_fired(&mut self, name: &str, plan: &CrashPlan) -> anyhow::Result<()> {
+        self.member(name)?.launch_with(plan)?;
+        eventually(&format!("{plan}"), async || Ok(plan.fired())).await
+    }
+
+    /// Broker, provider and database.
+    pub fn stack(&mut self) -> &mut Stack {
+        &mut self.stack
+    }
+
+    /// Where the parts are, for a member that shall reach one of them through something else.
+    pub(crate) fn addresses(&self) -> &Addresses {
+        &self.at
+    }
+
+    /// The tenant of all payments of this bench.
+    #[must_use]
+    pub fn organization(&self) -> Uuid {
+        self.organization
+    }
+
+    /// What the producer has committed so far: the driver's journal.
+    #[must_use]
+    pub fn intended(&self) -> &[Intended] {
+        &self.intended
+    }
+
+    /// One transfer that later sets of payments take back in part. Needs a running relay and worker.
+    ///
+    /// # Errors
+    /// It does not settle.
+    pub async fn settle_base(&mut self) -> anyhow::Result<()> {
+        self.transfer("base", 1_000_000, "acct_base").await?;
+        self.settled().await?;
+        let journal = self.stack.journal()?;
+        let line = journal.iter().find(|line| line["applied"] == true).context("the base was not applied")?;
+        self.base = line["object_id"].as_str().map(str::to_owned);
+        Ok(())
+    }
+
+    /// Commits one set: a transfer that works, one that is refused, and a reversal of the base where there is one.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub async fn pay(&mut self) -> anyhow::Result<()> {
+        self.sets += 1;
+        let set = self.sets;
+        self.transfer(&format!("good-{set}"), 1_000 + i64::from(set), "acct_payee").await?;
+        self.transfer(&format!("bad-{set}"), 500, NOBODY).await?;
+        if let Some(transfer) = self.base.clone() {
+            let id = format!("back-{set}");
+            let instruction = json!({"transfer": transfer, "amount": {"minor": 1, "currency": "eur"}});
+            let payload = json!({"payment_id": "base", "reversal_id": id, "authorization": "a", "instruction": instruction});
+            self.stack.emit("ReversalAuthorized", self.organization, &id, payload).await?;
+            self.intended.push(Intended::new(self.organization, "stripe.reversal", &id, "succeeded"));
+        }
+        Ok(())
+    }
+
+    /// Commits one transfer; to the account that does not exist it shall be rejected.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub async fn transfer(&mut self, payment: &str, minor: i64, destination: &str) -> anyhow::Result<Uuid> {
+        let instruction =
+            json!({"type": "transfer", "amount": {"minor": minor, "currency": "eur"}, "destination": destination});
+        let payload = json!({"payment_id": payment, "authorization": "a", "instruction": instruction});
+        self.stack.emit("PaymentAuthorized", self.organization, payment, payload).await?;
+        let outcome = if destination == NOBODY { "rejected" } else { "succeeded" };
+        let intended = Intended::new(self.organization, "stripe.transfer", payment, outcome);
+        let id = intended.operation();
+        self.intended.push(intended);
+        Ok(id)
+    }
+
+    /// Waits until nothing is on its way: the settle phase. Dead, manual and parked work is at rest; whether it may be
+    /// is for the invariants to say.
+    ///
+    /// # Errors
+    /// Something stays on its way.
+    pub async fn settled(&mut self) -> anyhow::Result<()> {
+        let what = "everything to come to rest";
+        let waited = eventually(what, async || self.at_rest().await).await;
+        if waited.is_err() {
+            let open: Vec<(String,)> = sqlx::query_as(OPEN).fetch_all(self.stack.pool()).await?;
+            anyhow::bail!("timed out waiting for {what}: {open:?}");
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is on its way at this moment.
+    ///
+    /// # Errors
+    /// The database is out of reach.
+    pub async fn at_rest(&self) -> anyhow::Result<bool> {
+        let (open, ended): (i64, i64) = sqlx::query_as(MOVING)
+            .bind(self.intended.iter().map(Intended::operation).collect::<Vec<_>>())
+            .fetch_one(self.stack.pool())
+            .await?;
+        Ok(open == 0 && usize::try_from(ended).is_ok_and(|ended| ended == self.intended.len()))
+    }
+
+    /// The provider's journal, as lines.
+    ///
+    /// # Errors
+    /// A line is not JSON.
+    pub fn journal(&self) -> anyhow::Result<Vec<Value>> {
+        self.stack.journal()
+    }
+
+    /// Events that the broker has accepted.
+    ///
+    /// # Errors
+    /// The emulator is down.
+    pub fn published(&self) -> anyhow::Result<Vec<Value>> {
+        self.stack.published()
+    }
+
+    /// The test's own connections.
+    #[must_use]
+    pub fn pool(&self) -> &sqlx::PgPool {
+        self.stack.pool()
+    }
+}
+
+/// What moves, and how many of the intended operations have an end of some kind (an outcome, or a person's turn).
+const MOVING: &str = "select
+    (select count(*) from backline.operation where state in ('ready', 'running', 'unknown', 'waiting'))
+  + (select count(*) from backline.intake) + (select count(*) from backline.outbox where parked_at is null),
+    (select count(distinct id) from (select id from backline.operation_history where id = any($1)
+        union all select id from backline.operation where id = any($1) and state in ('dead', 'manual')) e)";
+
+const OPEN: &str = "select format('%s %s %s %s', kind, operation_key, state, failure_code) from backline.operation
+    union all select 'intake ' || operation_key from backline.intake
+    union all select format('outbox %s %s %s', event_type, aggregate_id, parked_reason) from backline.outbox";
