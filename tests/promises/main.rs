@@ -4,3 +4,4 @@ mod broker_confirmation;
 mod fresh_database;
 mod payment_journey;
 mod relay_crash_sweep;
+mod sweep;

@@ -1,5 +1,6 @@
 //! From a committed authorization to settled money: every part of the product, once.
 
+use backline_promises::check::{self, Expected};
 use backline_promises::{PAYMENTS, Stack, eventually};
 use serde_json::json;
 use uuid::Uuid;
@@ -19,5 +20,5 @@ async fn an_authorized_payment_is_submitted_once_and_settles() -> anyhow::Result
     assert_eq!(applied.len(), 1, "{applied:?}");
     assert_eq!(applied[0]["amount"], 1250);
     assert_eq!(stack.count("select count(*) from backline.operation").await?, 0);
-    Ok(())
+    check::settled(&stack, &Expected::default()).await
 }

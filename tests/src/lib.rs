@@ -16,22 +16,26 @@
 //!
 //! Nothing here waits for a fixed time, and nothing is tried twice: [`eventually()`] polls a condition up to a bound.
 
+pub mod check;
 mod crash;
 mod database;
 mod effects;
 mod eventually;
 pub mod http;
 mod member;
+mod producer;
 mod programs;
 mod proxy;
 mod server;
 mod stack;
+pub mod sweep;
 
 pub use crash::{Action, CrashPlan, Site, recorded};
 pub use database::Database;
 pub use effects::{EffectCall, Effects, Look, Reply};
 pub use eventually::{LIMIT, eventually};
 pub use member::{Member, Ready};
+pub use producer::enqueue_in;
 pub use programs::{EMULATOR, PAYMENTS, RELAY, SANDBOX, SCRIPTED};
 pub use proxy::PgProxy;
 pub use server::Server;

@@ -163,8 +163,9 @@ async fn requests(
     let mut session = Session::default();
     let mut started = false;
     loop {
-        let message = tokio::select! {
-            message = read_message(&mut from, started) => message?,
+        // Interrupted between messages only.
+        tokio::select! {
+            ready = from.readable() => ready?,
             Ok(()) = mute.changed() => {
                 let wanted = mute.borrow_and_update().clone();
                 if wanted.is_some_and(|text| session.ran(&text)) {
@@ -177,7 +178,8 @@ async fn requests(
                 }
                 continue;
             }
-        };
+        }
+        let message = read_message(&mut from, started).await?;
         // The first message without a type that is no request for encryption starts the session.
         if !started {
             started = message.get(4..8) != Some(&80_877_103_u32.to_be_bytes());
@@ -189,9 +191,7 @@ async fn requests(
     }
 }
 
-/// Cancel safe only between messages, which is where a mute may interrupt an idle session.
 async fn read_message(from: &mut OwnedReadHalf, typed: bool) -> std::io::Result<Vec<u8>> {
-    from.readable().await?;
     let head = if typed { 5 } else { 4 };
     let mut message = vec![0; head];
     from.read_exact(&mut message).await?;

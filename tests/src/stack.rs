@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// What a [`Stack`] shall consist of.
 #[derive(Default)]
@@ -43,7 +42,7 @@ impl StackBuilder {
 
     /// With a worker, by its binary's name; the name is also how the test speaks of it.
     #[must_use]
-    pub fn worker(mut self, binary: &str) -> StackBuilder {
+    pub fn worker(self, binary: &str) -> StackBuilder {
         self.worker_as(binary, binary)
     }
 
@@ -247,63 +246,6 @@ impl Stack {
     /// The program is down.
     pub fn clear_faults(&mut self, program: &str) -> anyhow::Result<()> {
         http::must(self.member(program)?.address()?, "DELETE", "/faults", &Value::Null).map(drop)
-    }
-
-    /// Commits an event about one aggregate as a producer does; the answer is its id.
-    ///
-    /// # Errors
-    /// The database refuses it.
-    pub async fn emit(
-        &self,
-        event_type: &str,
-        organization: Uuid,
-        aggregate: &str,
-        payload: Value,
-    ) -> sqlx::Result<Uuid> {
-        let sql = "select backline.emit_event($1, $2, $2, 'order', $3, $4)";
-        let query = sqlx::query_scalar(sql).bind(event_type).bind(organization).bind(aggregate).bind(payload);
-        query.fetch_one(self.pool()).await
-    }
-
-    /// Asks for an operation as a producer does, in a transaction of its own; the answer is its id.
-    ///
-    /// # Errors
-    /// The database refuses it.
-    pub async fn enqueue(
-        &self,
-        kind: &str,
-        organization: Uuid,
-        key: &str,
-        input: Value,
-    ) -> sqlx::Result<Uuid> {
-        let sql = "select backline.enqueue_operation($1, $2, $3, $4)";
-        sqlx::query_scalar(sql)
-            .bind(kind)
-            .bind(organization)
-            .bind(key)
-            .bind(input)
-            .fetch_one(self.pool())
-            .await
-    }
-
-    /// State of an operation as a producer sees it, with its outcome and code once it has them.
-    ///
-    /// # Errors
-    /// The database is out of reach.
-    pub async fn status(
-        &self,
-        operation: Uuid,
-    ) -> sqlx::Result<Option<(String, Option<String>, Option<String>)>> {
-        let sql = "select state, outcome, code from backline.operation_status($1)";
-        sqlx::query_as(sql).bind(operation).fetch_optional(self.pool()).await
-    }
-
-    /// One number from the database: most checks of a promise are a count.
-    ///
-    /// # Errors
-    /// The statement fails.
-    pub async fn count(&self, sql: &'static str) -> sqlx::Result<i64> {
-        sqlx::query_scalar(sql).fetch_one(self.pool()).await
     }
 }
 

@@ -43,7 +43,9 @@ async fn run(args: Args, output: &Output) -> anyhow::Result<Verdict> {
         Command::Migrate => migrate::run(&db::connect(url.as_deref()).await?, output).await,
         Command::Doctor(args) => doctor::run(url.as_deref(), args, output).await,
         Command::Ops { command } => ops::run(&db::connect(url.as_deref()).await?, command, output).await,
-        Command::Explain(args) => explain::run(&db::connect(url.as_deref()).await?, &args.subject, output).await,
+        Command::Explain(args) => {
+            explain::run(&db::connect(url.as_deref()).await?, &args.subject, output).await
+        }
         Command::Pause(args) => pause::pause(&db::connect(url.as_deref()).await?, args, output).await,
         Command::Resume(args) => pause::resume(&db::connect(url.as_deref()).await?, args, output).await,
         Command::Dev(args) => dev::run(args, output).await,

@@ -41,9 +41,12 @@ pub(crate) async fn run(pool: &PgPool, output: &Output) -> anyhow::Result<Verdic
 
 /// Versions that the database has, none before the first migration.
 pub(crate) async fn applied(pool: &PgPool) -> sqlx::Result<Vec<i64>> {
-    let exists: bool = sqlx::query_scalar("select to_regclass('_sqlx_migrations') is not null").fetch_one(pool).await?;
+    let exists: bool =
+        sqlx::query_scalar("select to_regclass('_sqlx_migrations') is not null").fetch_one(pool).await?;
     if !exists {
         return Ok(Vec::new());
     }
-    sqlx::query_scalar("select version from _sqlx_migrations where success order by version").fetch_all(pool).await
+    sqlx::query_scalar("select version from _sqlx_migrations where success order by version")
+        .fetch_all(pool)
+        .await
 }

@@ -34,6 +34,12 @@ impl Output {
         }
     }
 
+    /// A remark beside the answer, on standard error.
+    pub(crate) fn say_aside(&self, line: &str) {
+        // Nothing to do when even this cannot be written.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
     /// The reason why there is no answer.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         if self.json {

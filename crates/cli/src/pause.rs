@@ -47,7 +47,9 @@ pub(crate) async fn pause(pool: &PgPool, args: PauseArgs, output: &Output) -> an
     let scope = args.scope.stored();
     let detail = json!({"scope": scope, "name": name}).to_string();
     run_tx!(pool, "operator", |tx| async {
-        sqlx::query_file!("sql/put_pause.sql", scope, name, args.reason, args.actor).execute(&mut *tx).await?;
+        sqlx::query_file!("sql/put_pause.sql", scope, name, args.reason, args.actor)
+            .execute(&mut *tx)
+            .await?;
         sqlx::query_file!("sql/add_audit.sql", args.actor, "pause", None::<Uuid>, args.reason, detail)
             .execute(&mut *tx)
             .await?;
@@ -74,7 +76,10 @@ pub(crate) async fn resume(pool: &PgPool, args: PauseArgs, output: &Output) -> a
     })?;
     let Some(lifted) = lifted else { anyhow::bail!("{scope} {name} is not paused") };
     output.answer(&json!({"resumed": name, "scope": scope, "was_paused_by": lifted.paused_by}), || {
-        format!("resumed {scope} {name}, paused by {} since {}: {}", lifted.paused_by, lifted.paused_at, lifted.reason)
+        format!(
+            "resumed {scope} {name}, paused by {} since {}: {}",
+            lifted.paused_by, lifted.paused_at, lifted.reason
+        )
     })?;
     Ok(Verdict::Good)
 }
@@ -82,7 +87,8 @@ pub(crate) async fn resume(pool: &PgPool, args: PauseArgs, output: &Output) -> a
 /// A pause of a name that nothing has would look as if it worked.
 async fn checked(pool: &PgPool, args: &PauseArgs) -> anyhow::Result<String> {
     if args.scope == Scope::Organization {
-        let id: Uuid = args.name.parse().with_context(|| format!("organization {:?} is not a UUID", args.name))?;
+        let id: Uuid =
+            args.name.parse().with_context(|| format!("organization {:?} is not a UUID", args.name))?;
         return Ok(id.to_string());
     }
     let scope = args.scope.stored();

@@ -8,7 +8,7 @@ use backline_relay::{Relay, RelayEnd, describe_metrics, health_routes};
 use clap::Parser;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use settings::Settings;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,11 +37,17 @@ async fn main() -> anyhow::Result<ExitCode> {
         .install_recorder()
         .context("metrics recorder")?;
     describe_metrics();
+    let mut database: PgConnectOptions = settings.database_url.parse().context("database-url")?;
+    if config.doorbell {
+        // A relay that stops inside a transaction keeps its lanes locked; past its lease the server ends that
+        // transaction. A transaction pooler refuses the option.
+        let lease = config.lease.as_millis().to_string();
+        database = database.options([("idle_in_transaction_session_timeout", lease)]);
+    }
     let pool = PgPoolOptions::new()
         .max_connections(settings.connections)
         .acquire_timeout(settings.acquire_timeout)
-        .connect_lazy(&settings.database_url)
-        .context("database-url")?;
+        .connect_lazy_with(database);
     let broker = Broker::connect(settings.broker()).await?;
 
     let stop = CancellationToken::new();

@@ -1,9 +1,11 @@
--- Invariant: an unknown keeps its key and its submission: it is repeated with the same key inside the provider's window, or looked up.
+-- Invariant: an unknown keeps its key and its submission: it is repeated with the same key inside the provider's window while still wanted, or looked up.
 with c as materialized (
-    select o.id, not (k.native_idempotency and o.repeatable and o.lookups = 0 and o.attempt < $7
+    select o.id, not (k.native_idempotency and o.repeatable and o.lookups = 0 and o.attempt < m.repeats
+        and o.cancel_requested_at is null and coalesce(o.expires_at > clock_timestamp(), true)
         and clock_timestamp() < o.first_submitted_at + k.idempotency_window) as resolving
-      from backline.operation o join backline.kind k using (kind)
-     where o.kind = any($1) and o.state = 'unknown' and o.due_at <= statement_timestamp()
+      from unnest($1::text[], $7::int[]) as m(kind, repeats) join backline.kind k on k.kind = m.kind
+      join backline.operation o on o.kind = m.kind
+     where o.state = 'unknown' and o.due_at <= statement_timestamp()
        and not exists (select from backline.pause p where (p.scope = 'provider_account' and p.name = k.provider_account)
             or (p.scope = 'workload' and p.name = k.workload) or (p.scope = 'organization' and p.name = o.organization::text))
      order by o.due_at, o.id limit $2 for update of o skip locked),

@@ -130,3 +130,113 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Happening as H, State as S, next};
+    use proptest::prelude::*;
+
+    const STATES: [S; 13] = [
+        S::Waiting,
+        S::Ready,
+        S::Running,
+        S::Unknown,
+        S::Manual,
+        S::Dead,
+        S::Succeeded,
+        S::Rejected,
+        S::Obsolete,
+        S::Cancelled,
+        S::Expired,
+        S::Discarded,
+        S::Superseded,
+    ];
+    const HAPPENINGS: [H; 14] = [
+        H::Claim,
+        H::Unblock,
+        H::Applied,
+        H::Refused,
+        H::Unwanted,
+        H::Retry,
+        H::Doubt,
+        H::Exhausted,
+        H::ProvedAbsent,
+        H::AskPerson,
+        H::Cancel,
+        H::Expire,
+        H::Discard,
+        H::Supersede,
+    ];
+
+    #[test]
+    fn the_whole_table_is_what_the_contract_says() {
+        let legal: Vec<String> = STATES
+            .iter()
+            .flat_map(|state| {
+                HAPPENINGS.iter().filter_map(move |happening| {
+                    next(*state, *happening)
+                        .map(|to| format!("{} -{happening:?}-> {}", state.as_str(), to.as_str()))
+                })
+            })
+            .collect();
+        assert_eq!(
+            legal,
+            [
+                "waiting -Unblock-> ready",
+                "waiting -Cancel-> cancelled",
+                "waiting -Expire-> expired",
+                "waiting -Supersede-> superseded",
+                "ready -Claim-> running",
+                "ready -Cancel-> cancelled",
+                "ready -Expire-> expired",
+                "ready -Supersede-> superseded",
+                "running -Applied-> succeeded",
+                "running -Refused-> rejected",
+                "running -Unwanted-> obsolete",
+                "running -Retry-> ready",
+                "running -Doubt-> unknown",
+                "running -Exhausted-> dead",
+                "running -ProvedAbsent-> ready",
+                "running -AskPerson-> manual",
+                "running -Cancel-> cancelled",
+                "running -Expire-> expired",
+                "unknown -Claim-> running",
+                "manual -Applied-> succeeded",
+                "manual -Refused-> rejected",
+                "manual -ProvedAbsent-> ready",
+                "manual -Cancel-> cancelled",
+                "dead -Retry-> ready",
+                "dead -Discard-> discarded",
+                "dead -Supersede-> superseded",
+            ]
+        );
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order: a final state stays, and doubt never ends in dead, discarded or
+        /// superseded without passing through a claim or a person.
+        #[test]
+        fn finals_are_final_and_unknown_never_dies(steps in proptest::collection::vec(0_usize..14, 1..40)) {
+            let mut state = S::Ready;
+            for step in steps {
+                let Some(to) = next(state, HAPPENINGS[step]) else { continue };
+                prop_assert!(!state.is_final(), "{} was left", state.as_str());
+                if state == S::Unknown {
+                    prop_assert_eq!(to, S::Running);
+                }
+                if state == S::Manual {
+                    prop_assert!(!matches!(to, S::Dead | S::Discarded | S::Superseded));
+                }
+                state = to;
+            }
+        }
+    }
+
+    #[test]
+    fn every_state_that_may_have_an_effect_in_flight_holds_its_key() {
+        for state in STATES {
+            let in_flight = matches!(state, S::Running | S::Unknown | S::Manual);
+            assert_eq!(state.holds_key(), in_flight, "{}", state.as_str());
+        }
+    }
+}

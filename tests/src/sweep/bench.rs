@@ -6,7 +6,7 @@ use crate::{CrashPlan, Member, Ready, Stack, eventually, http};
 use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, free_port};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -41,6 +41,7 @@ impl Bench {
             database_url: stack.server().url(&name),
             emulator: stack.member(EMULATOR)?.address()?,
             sandbox: stack.member(SANDBOX)?.address()?,
+            effects: stack.effects().address(),
         };
         let env = env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         http::must(
@@ -86,10 +87,10 @@ impl Bench {
         let health = local(free_port()?);
         let mut settings = worker(&self.at, health);
         settings.extend([
-            ("BACKLINE_LEASE", "1500ms".to_owned()),
+            ("BACKLINE_LEASE", "1600ms".to_owned()),
             ("BACKLINE_ACQUIRE_TIMEOUT", "1200ms".to_owned()),
             ("BACKLINE_REOFFER_AFTER", "800ms".to_owned()),
-            ("STRIPE_REQUEST_TIMEOUT", "700ms".to_owned()),
+            ("STRIPE_REQUEST_TIMEOUT", "900ms".to_owned()),
             ("STRIPE_LINGER", "200ms".to_owned()),
             ("STRIPE_LOOKUP_LAG", "200ms".to_owned()),
             ("STRIPE_SETTLEMENT_POLL", "50ms".to_owned()),
@@ -127,7 +128,7 @@ impl Bench {
     /// It does not fire.
     pub async fn launch_until_fired(&mut self, name: &str, plan: &CrashPlan) -> anyhow::Result<()> {
         self.member(name)?.launch_with(plan)?;
-        eventually(&format!("{plan}"), async || Ok(plan.fired())).await
+        eventually("the fault to happen", async || Ok(plan.fired())).await
     }
 
     /// Broker, provider and database.
@@ -227,20 +228,10 @@ impl Bench {
         Ok(open == 0 && usize::try_from(ended).is_ok_and(|ended| ended == self.intended.len()))
     }
 
-    /// The provider's journal, as lines.
-    ///
-    /// # Errors
-    /// A line is not JSON.
-    pub fn journal(&self) -> anyhow::Result<Vec<Value>> {
-        self.stack.journal()
-    }
-
-    /// Events that the broker has accepted.
-    ///
-    /// # Errors
-    /// The emulator is down.
-    pub fn published(&self) -> anyhow::Result<Vec<Value>> {
-        self.stack.published()
+    /// Broker, provider and database, for questions.
+    #[must_use]
+    pub fn parts(&self) -> &Stack {
+        &self.stack
     }
 
     /// The test's own connections.

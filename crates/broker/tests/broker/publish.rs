@@ -2,9 +2,10 @@
 
 use crate::support::{Setup, drain, numbered, outgoing};
 use anyhow::Result;
-use backline_broker::{FlowLimits, PublishError};
+use backline_broker::{Broker, BrokerConfig, FlowLimits, PublishError};
 use backline_pubsub_emulator::{FaultPlan, PublishFault, PublishMode};
 use std::collections::HashSet;
+use std::time::Duration;
 
 const LIMITS: FlowLimits = FlowLimits { messages: 2000, bytes: 100_000_000 };
 
@@ -115,5 +116,18 @@ async fn without_a_key_everything_is_confirmed_too() -> Result<()> {
     let setup = Setup::new().await?;
     let answers = setup.broker.publish_batch("events", None, &numbered(0..2500)).await;
     assert!(answers.iter().all(Result::is_ok));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_broker_that_never_answers_is_given_up_within_the_time_limit() -> Result<()> {
+    // Accepts connections, by the kernel alone, and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let mut config = BrokerConfig::new("project", Some(silent.local_addr()?.to_string()));
+    config.publish_timeout = Duration::from_millis(500);
+    let broker = Broker::connect(config).await?;
+    let publish = async { broker.publish_batch("events", Some("K"), &numbered(0..3)).await };
+    let answers = tokio::time::timeout(Duration::from_secs(3), publish).await?;
+    assert!(matches!(answers[0], Err(PublishError::Outage { .. })), "{answers:?}");
     Ok(())
 }

@@ -53,6 +53,11 @@ impl Worker {
         Ok(())
     }
 
+    /// Ends it at once.
+    pub(super) fn kill(&mut self) -> anyhow::Result<()> {
+        Ok(self.0.kill9()?)
+    }
+
     /// Resident memory and its peak, in MiB.
     pub(super) fn memory(&self) -> anyhow::Result<(f64, f64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.pid()))?;

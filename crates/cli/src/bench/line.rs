@@ -91,8 +91,8 @@ impl Line {
         self
     }
 
-    pub(super) fn row(&self) -> Vec<String> {
-        vec![
+    pub(super) fn row(&self) -> [String; 7] {
+        [
             self.name.clone(),
             short(self.value),
             self.unit.to_owned(),

@@ -13,7 +13,10 @@ pub(super) async fn reachable(emulator: Option<&str>, project: Option<&str>) -> 
         (Some(host), _) => host,
         (None, Some(_)) => SERVICE,
         (None, None) => {
-            return Check::ok("pubsub", "not checked: neither PUBSUB_EMULATOR_HOST nor PUBSUB_PROJECT_ID is set");
+            return Check::ok(
+                "pubsub",
+                "not checked: neither PUBSUB_EMULATOR_HOST nor PUBSUB_PROJECT_ID is set",
+            );
         }
     };
     let advice = "see that the network lets this machine reach it; entries wait in the outbox meanwhile";

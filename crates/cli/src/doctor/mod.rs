@@ -32,7 +32,8 @@ pub(crate) async fn run(url: Option<&str>, args: DoctorArgs, output: &Output) ->
             "set DATABASE_URL to the primary and see that it accepts connections from here",
         )),
     }
-    checks.push(broker::reachable(args.pubsub_emulator_host.as_deref(), args.pubsub_project.as_deref()).await);
+    checks
+        .push(broker::reachable(args.pubsub_emulator_host.as_deref(), args.pubsub_project.as_deref()).await);
     let failed = checks.iter().filter(|check| check.level == Level::Fail).count();
     let warned = checks.iter().filter(|check| check.level == Level::Warn).count();
     output.answer(&json!({"checks": checks, "failed": failed, "warned": warned}), || {
@@ -55,7 +56,11 @@ async fn database(pool: &PgPool, checks: &mut Vec<Check>) {
             .collect();
         checks.push(match (missing.is_empty(), applied.len()) {
             (true, count) => Check::ok("migrations", format!("{count} applied")),
-            (false, _) => Check::fail("migrations", format!("missing: {}", missing.join(", ")), "run `backline migrate`"),
+            (false, _) => Check::fail(
+                "migrations",
+                format!("missing: {}", missing.join(", ")),
+                "run `backline migrate`",
+            ),
         });
         if !applied.is_empty() {
             checks.extend(state::checks(pool).await?);
@@ -63,6 +68,10 @@ async fn database(pool: &PgPool, checks: &mut Vec<Check>) {
         Ok(())
     };
     if let Err(error) = all().await {
-        checks.push(Check::fail("database", error.to_string(), "mend this first; the checks after it were not made"));
+        checks.push(Check::fail(
+            "database",
+            error.to_string(),
+            "mend this first; the checks after it were not made",
+        ));
     }
 }

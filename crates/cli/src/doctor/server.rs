@@ -26,7 +26,11 @@ pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
         _ => Check::ok("primary", "writable"),
     });
     checks.push(match (server.fsync, server.synchronous_commit.as_str()) {
-        (false, _) => Check::warn("durability", "fsync is off", "a loss of power loses acknowledged commits: turn it on"),
+        (false, _) => Check::warn(
+            "durability",
+            "fsync is off",
+            "a loss of power loses acknowledged commits: turn it on",
+        ),
         (_, "off") => Check::warn(
             "durability",
             "synchronous_commit is off",
@@ -37,14 +41,21 @@ pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
     checks.push(clocks(server.clock, trip));
     checks.push(match server.missing_roles {
         None => Check::ok("roles", "all four exist"),
-        Some(missing) => Check::fail("roles", format!("missing: {}", missing.join(", ")), "run `backline migrate` as their owner"),
+        Some(missing) => Check::fail(
+            "roles",
+            format!("missing: {}", missing.join(", ")),
+            "run `backline migrate` as their owner",
+        ),
     });
     Ok(checks)
 }
 
 /// The difference is known up to the round trip.
 fn clocks(database: f64, trip: f64) -> Check {
-    #[expect(clippy::disallowed_methods, reason = "this is the comparison of the two clocks; nothing is decided by it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the comparison of the two clocks; nothing is decided by it"
+    )]
     let here = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     let apart = (here - trip / 2.0 - database).abs();
     let found = format!("{:.0} ms apart from the database's", apart * 1000.0);

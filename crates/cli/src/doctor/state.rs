@@ -36,7 +36,11 @@ pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
         )
     });
     checks.push(match (state.kinds, state.consumers) {
-        (0, _) => Check::warn("kinds", "no worker has declared any", "start a worker: it declares its kinds and consumers"),
+        (0, _) => Check::warn(
+            "kinds",
+            "no worker has declared any",
+            "start a worker: it declares its kinds and consumers",
+        ),
         (kinds, consumers) => Check::ok("kinds", format!("{kinds} kinds, {consumers} consumers declared")),
     });
     checks.push(Check::age(
@@ -67,9 +71,24 @@ pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
         format!("oldest {}", span(state.snapshot_seconds)),
         "end the session that holds it (pg_stat_activity, oldest xact_start); dead rows slow every claim",
     ));
-    checks.push(count("capability", state.incapable, "requests no worker can perform", "deploy a worker that reads their kind and version"));
-    checks.push(count("parked", state.parked, "entries and deliveries set aside", "read backline.v_parked for the reasons"));
-    checks.push(count("manual", state.manual, "operations only a person can decide", "`backline ops ls --state manual`"));
+    checks.push(count(
+        "capability",
+        state.incapable,
+        "requests no worker can perform",
+        "deploy a worker that reads their kind and version",
+    ));
+    checks.push(count(
+        "parked",
+        state.parked,
+        "entries and deliveries set aside",
+        "read backline.v_parked for the reasons",
+    ));
+    checks.push(count(
+        "manual",
+        state.manual,
+        "operations only a person can decide",
+        "`backline ops ls --state manual`",
+    ));
     checks.push(count("dead", state.dead, "operations that stopped", "`backline ops ls --state dead`"));
     checks.push(match state.pauses {
         None => Check::ok("pauses", "none"),

@@ -11,9 +11,14 @@ pub(crate) fn why(open: &Open) -> Vec<String> {
             reasons.push(format!("it is due in {}", span(open.due_in_seconds)));
         }
         "ready" => {
-            reasons.push("it is due and waits for a claim: its lane goes round with the other organizations'".to_owned());
+            reasons.push(
+                "it is due and waits for a claim: its lane goes round with the other organizations'"
+                    .to_owned(),
+            );
             if open.lane_due == Some(false) {
-                reasons.push("its lane is not marked due; the workers' backstop heals that within seconds".to_owned());
+                reasons.push(
+                    "its lane is not marked due; the workers' backstop heals that within seconds".to_owned(),
+                );
             }
         }
         "waiting" if open.waiting_for.as_deref() == Some("capability") => {
@@ -21,13 +26,18 @@ pub(crate) fn why(open: &Open) -> Vec<String> {
                 Some(version) => format!("declared workers read up to version {version}"),
                 None => "no worker has declared the kind".to_owned(),
             };
-            reasons.push(format!("it needs a worker for {} input version {}; {reads}", open.kind, open.input_version));
+            reasons.push(format!(
+                "it needs a worker for {} input version {}; {reads}",
+                open.kind, open.input_version
+            ));
         }
         "waiting" => {
             let key = open.serial_key.as_deref().unwrap_or("-");
             reasons.push(match open.holder {
                 Some(holder) => format!("serial key {key} is held by operation {holder}"),
-                None => format!("serial key {key} was free a moment ago; the sweep promotes it within seconds"),
+                None => {
+                    format!("serial key {key} was free a moment ago; the sweep promotes it within seconds")
+                }
             });
         }
         "running" => {
@@ -35,23 +45,34 @@ pub(crate) fn why(open: &Open) -> Vec<String> {
             let verb = if open.resolving { "asks the provider what happened" } else { "works on it" };
             reasons.push(match open.lease_seconds {
                 Some(left) if left >= 0.0 => format!("{owner} {verb}; its lease ends in {}", span(left)),
-                Some(over) => format!("{owner} {verb}, but its lease ended {} ago; the sweep takes it back", span(-over)),
+                Some(over) => format!(
+                    "{owner} {verb}, but its lease ended {} ago; the sweep takes it back",
+                    span(-over)
+                ),
                 None => format!("{owner} held it; the sweep takes it back"),
             });
         }
         "unknown" => {
             reasons.push("its request may have reached the provider and nobody knows the answer".to_owned());
             reasons.push(if open.inside_window && open.repeatable && open.lookups == 0 {
-                "the same submission is repeated under the same key, which the provider deduplicates".to_owned()
+                "the same submission is repeated under the same key, which the provider deduplicates"
+                    .to_owned()
             } else {
                 format!("it is looked up at the provider; {} lookups did not decide so far", open.lookups)
             });
             if let Some(absent) = open.absent_in_seconds.filter(|left| *left > 0.0) {
-                reasons.push(format!("`not there` is believed only in {}, when no request can still be on its way", span(absent)));
+                reasons.push(format!(
+                    "`not there` is believed only in {}, when no request can still be on its way",
+                    span(absent)
+                ));
             }
         }
-        "manual" => reasons.push("lookups cannot decide, or contradict the instruction: a person must".to_owned()),
-        "dead" => reasons.push("its attempts are spent or its input cannot be read; nothing can have been applied".to_owned()),
+        "manual" => {
+            reasons.push("lookups cannot decide, or contradict the instruction: a person must".to_owned())
+        }
+        "dead" => reasons.push(
+            "its attempts are spent or its input cannot be read; nothing can have been applied".to_owned(),
+        ),
         _ => {}
     }
     reasons.extend(open.pauses.iter().flatten().map(|pause| format!("paused: {pause}")));
@@ -61,7 +82,9 @@ pub(crate) fn why(open: &Open) -> Vec<String> {
     if let (Some(now), Some(full)) = (open.current_rate, open.full_rate)
         && now < full * 0.5
     {
-        reasons.push(format!("the provider throttles: {now:.1} of {full:.1} calls per second for the whole fleet"));
+        reasons.push(format!(
+            "the provider throttles: {now:.1} of {full:.1} calls per second for the whole fleet"
+        ));
     }
     if open.cancel_requested_at.is_some() {
         reasons.push("a cancel is wished and honored only if nothing was applied".to_owned());
@@ -76,14 +99,18 @@ pub(crate) fn may_do(open: &Open) -> Vec<String> {
     match open.state.as_str() {
         "manual" => vec![
             "find the effect at the provider by its metadata operation_id".to_owned(),
-            format!("backline ops resolve {id} --as applied --evidence '{{\"id\": \"…\"}}' --reason TEXT{second}"),
+            format!(
+                "backline ops resolve {id} --as applied --evidence '{{\"id\": \"…\"}}' --reason TEXT{second}"
+            ),
             format!("backline ops resolve {id} --as not-applied --evidence '{{…}}' --reason TEXT{second}"),
         ],
         "dead" => vec![
             format!("mend the cause, then backline ops retry {id} --reason TEXT{second}"),
             format!("or give it up: backline ops discard {id} --reason TEXT{second}"),
         ],
-        "unknown" => vec!["nothing: it resolves by itself; submitting anew by hand could act twice".to_owned()],
+        "unknown" => {
+            vec!["nothing: it resolves by itself; submitting anew by hand could act twice".to_owned()]
+        }
         "running" => vec!["nothing: it ends, or its lease does".to_owned()],
         _ => {
             let mut advice = Vec::new();
@@ -93,7 +120,8 @@ pub(crate) fn may_do(open: &Open) -> Vec<String> {
             if let Some(holder) = open.holder.filter(|holder| *holder != id) {
                 advice.push(format!("backline explain {holder}"));
             }
-            advice.push(format!("backline ops cancel {id} --reason TEXT, while nothing can have been applied"));
+            advice
+                .push(format!("backline ops cancel {id} --reason TEXT, while nothing can have been applied"));
             advice
         }
     }

@@ -67,15 +67,23 @@ impl EventStory {
         let Some(first) = entries.first() else { return Ok(None) };
         let consumers =
             sqlx::query_file_as!(Consumer, "sql/consumers.sql", id, first.event_type).fetch_all(pool).await?;
-        let related = sqlx::query_file_as!(Related, "sql/related.sql", first.correlation_id, first.occurred_at)
-            .fetch_all(pool)
-            .await?;
+        let related =
+            sqlx::query_file_as!(Related, "sql/related.sql", first.correlation_id, first.occurred_at)
+                .fetch_all(pool)
+                .await?;
         Ok(Some(Self { entries, consumers, related }))
     }
 
     /// Operations of the same business request, in order of acceptance.
     pub(crate) fn caused_ids(&self) -> Vec<Uuid> {
-        self.related.iter().map(|related| related.id).collect()
+        let mut ids: Vec<Uuid> = Vec::new();
+        // A reconcile operation has one outcome per generation.
+        for related in &self.related {
+            if !ids.contains(&related.id) {
+                ids.push(related.id);
+            }
+        }
+        ids
     }
 
     /// One page for people; the operations follow on their own.
@@ -89,11 +97,16 @@ impl EventStory {
                 first.aggregate_id,
                 first.organization.map_or_else(|| "-".to_owned(), |organization| organization.to_string())
             ),
-            format!("  {}  committed with the business change (lane {})", clock(first.occurred_at), first.lane),
+            format!(
+                "  {}  committed with the business change (lane {})",
+                clock(first.occurred_at),
+                first.lane
+            ),
         ];
         lines.extend(self.entries.iter().flat_map(handed_over));
         lines.extend(self.consumers.iter().map(sealed));
-        let caused = self.related.iter().map(|one| format!("  caused: {} {} {}", one.kind, one.id, one.state));
+        let caused =
+            self.related.iter().map(|one| format!("  caused: {} {} {}", one.kind, one.id, one.state));
         lines.extend(caused);
         lines.join("\n")
     }
@@ -112,7 +125,10 @@ fn handed_over(entry: &Entry) -> Vec<String> {
         (None, None) => {
             let owner = entry.lane_owner.as_deref().unwrap_or("no relay");
             vec![
-                format!("  now: waits in the outbox for the broker's confirmation ({owner} has lane {})", entry.lane),
+                format!(
+                    "  now: waits in the outbox for the broker's confirmation ({owner} has lane {})",
+                    entry.lane
+                ),
                 "  you may: start a relay if none runs; see `backline doctor`".to_owned(),
             ]
         }

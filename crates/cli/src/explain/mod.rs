@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 /// Everything found under one subject.
 #[derive(Debug, Serialize)]
-struct Story {
+pub(crate) struct Story {
     subject: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<EventStory>,
@@ -35,7 +35,8 @@ pub(crate) async fn run(pool: &PgPool, subject: &str, output: &Output) -> anyhow
     Ok(Verdict::Good)
 }
 
-async fn tell(pool: &PgPool, subject: &str) -> anyhow::Result<Story> {
+/// Gathers what is known of `subject`.
+pub(crate) async fn tell(pool: &PgPool, subject: &str) -> anyhow::Result<Story> {
     let mut story = Story { subject: subject.to_owned(), event: None, operations: Vec::new(), note: None };
     if let Ok(id) = subject.parse::<Uuid>() {
         story.event = EventStory::load(pool, id).await?;
@@ -80,7 +81,8 @@ impl Story {
         Ok(())
     }
 
-    fn page(&self) -> String {
+    /// One page for people.
+    pub(crate) fn page(&self) -> String {
         let mut parts: Vec<String> = self.event.iter().map(EventStory::page).collect();
         parts.extend(self.operations.iter().map(OperationStory::page));
         parts.extend(self.note.map(|note| format!("note: {note}")));

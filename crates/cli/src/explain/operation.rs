@@ -65,7 +65,9 @@ impl OperationStory {
         let (kind, organization, key) = match (&self.open, self.outcomes.last(), &self.requested) {
             (Some(open), ..) => (&open.kind, open.organization, &open.operation_key),
             (None, Some(ended), _) => (&ended.kind, ended.organization, &ended.operation_key),
-            (None, None, Some(requested)) => (&requested.kind, requested.organization, &requested.operation_key),
+            (None, None, Some(requested)) => {
+                (&requested.kind, requested.organization, &requested.operation_key)
+            }
             (None, None, None) => return format!("operation {}", self.id),
         };
         format!("operation {}  {kind}\n  key {key}, organization {organization}", self.id)
@@ -88,7 +90,8 @@ impl OperationStory {
 }
 
 fn tried(attempt: &Attempt) -> String {
-    let what = if attempt.fenced { "stale holder's write refused, its answer kept" } else { "did not end it" };
+    let what =
+        if attempt.fenced { "stale holder's write refused, its answer kept" } else { "did not end it" };
     let mut line = format!(
         "attempt {}, submission {}: {}: {} ({what})",
         attempt.attempt, attempt.submission, attempt.class, attempt.code
@@ -124,7 +127,10 @@ fn not_folded(requested: &Requested) -> Vec<String> {
     vec![match requested.max_input_version {
         None => format!("no worker has declared {}: the request waits in intake", requested.kind),
         Some(version) if version < requested.input_version => {
-            format!("it needs input version {}, declared workers read up to {version}", requested.input_version)
+            format!(
+                "it needs input version {}, declared workers read up to {version}",
+                requested.input_version
+            )
         }
         Some(_) => "a worker folds it with its next claim".to_owned(),
     }]

@@ -25,10 +25,19 @@ impl AsTransient for ApplyError {
     }
 }
 
-pub(super) async fn run(pool: &PgPool, args: DecisionArgs, action: Action, output: &Output) -> anyhow::Result<Verdict> {
+pub(super) async fn run(
+    pool: &PgPool,
+    args: DecisionArgs,
+    action: Action,
+    output: &Output,
+) -> anyhow::Result<Verdict> {
     anyhow::ensure!(!args.reason.trim().is_empty(), "--reason is empty");
     anyhow::ensure!(!args.actor.trim().is_empty(), "--actor is empty");
-    let judged = if args.dry_run { preview(pool, &args, &action).await? } else { decide(pool, &args, &action).await? };
+    let judged = if args.dry_run {
+        preview(pool, &args, &action).await?
+    } else {
+        decide(pool, &args, &action).await?
+    };
     let (to, words) = action.effect(&judged);
     let answer = json!({
         "operation": args.id, "action": action.name(), "dry_run": args.dry_run, "actor": args.actor,
@@ -52,7 +61,8 @@ async fn decide(pool: &PgPool, args: &DecisionArgs, action: &Action) -> Result<J
     let request = Uuid::now_v7().to_string();
     let mut before = None;
     run_tx!(pool, "operator", |tx| async {
-        let mine = sqlx::query_file_scalar!("sql/own_audit.sql", args.id, request).fetch_one(&mut *tx).await?;
+        let mine =
+            sqlx::query_file_scalar!("sql/own_audit.sql", args.id, request).fetch_one(&mut *tx).await?;
         if let (true, Some(judged)) = (mine, before.clone()) {
             return Ok::<Judged, ApplyError>(judged);
         }
@@ -65,9 +75,16 @@ async fn decide(pool: &PgPool, args: &DecisionArgs, action: &Action) -> Result<J
             "kind": judged.kind, "failure_class": judged.failure_class, "failure_code": judged.failure_code,
             "to": action.effect(&judged).0, "evidence": action.evidence(),
         });
-        sqlx::query_file!("sql/add_audit.sql", args.actor, action.name(), args.id, args.reason, detail.to_string())
-            .execute(&mut *tx)
-            .await?;
+        sqlx::query_file!(
+            "sql/add_audit.sql",
+            args.actor,
+            action.name(),
+            args.id,
+            args.reason,
+            detail.to_string()
+        )
+        .execute(&mut *tx)
+        .await?;
         Ok(judged)
     })
 }
@@ -80,7 +97,9 @@ async fn lock(tx: &mut PgConnection, id: Uuid) -> Result<Judged, ApplyError> {
     let ended = sqlx::query_file!("sql/outcomes.sql", id).fetch_all(&mut *tx).await?;
     Err(ApplyError::Refused(match ended.last() {
         Some(last) => format!("operation {id} has ended: {} at {}", last.outcome, last.finished_at),
-        None => format!("operation {id} is not there: see `backline explain {id}` for a request that was not folded yet"),
+        None => format!(
+            "operation {id} is not there: see `backline explain {id}` for a request that was not folded yet"
+        ),
     }))
 }
 
@@ -92,8 +111,14 @@ fn check(args: &DecisionArgs, action: &Action, judged: &Judged) -> Result<(), Ap
 }
 
 /// Each statement rechecks the whole condition; no row means that it no longer holds.
-async fn change(tx: &mut PgConnection, args: &DecisionArgs, action: &Action, judged: &Judged) -> Result<(), ApplyError> {
-    let changed = || ApplyError::Refused(format!("operation {} changed meanwhile; look at it again", args.id));
+async fn change(
+    tx: &mut PgConnection,
+    args: &DecisionArgs,
+    action: &Action,
+    judged: &Judged,
+) -> Result<(), ApplyError> {
+    let changed =
+        || ApplyError::Refused(format!("operation {} changed meanwhile; look at it again", args.id));
     let id = args.id;
     let (released, ready) = match action {
         Action::Cancel => {
@@ -101,21 +126,30 @@ async fn change(tx: &mut PgConnection, args: &DecisionArgs, action: &Action, jud
             (None, None)
         }
         Action::Retry => {
-            let row = sqlx::query_file!("sql/retry_dead.sql", id).fetch_optional(&mut *tx).await?.ok_or_else(changed)?;
-            let ready =
-                MadeReady { kind: row.kind, organization: row.organization, priority: row.priority, due_at: row.due_at };
+            let row = sqlx::query_file!("sql/retry_dead.sql", id)
+                .fetch_optional(&mut *tx)
+                .await?
+                .ok_or_else(changed)?;
+            let ready = MadeReady {
+                kind: row.kind,
+                organization: row.organization,
+                priority: row.priority,
+                due_at: row.due_at,
+            };
             (None, Some(ready))
         }
         Action::Discard => {
-            let row = sqlx::query_file!("sql/discard_dead.sql", id, args.reason).fetch_optional(&mut *tx).await?;
+            let row =
+                sqlx::query_file!("sql/discard_dead.sql", id, args.reason).fetch_optional(&mut *tx).await?;
             let row = row.ok_or_else(changed)?;
             (row.serial_key.map(|key| (row.organization, key)), None)
         }
         Action::Applied { evidence } => {
             let evidence = evidence.to_string();
-            let row = sqlx::query_file!("sql/resolve_applied.sql", id, judged.submission, args.reason, evidence)
-                .fetch_optional(&mut *tx)
-                .await?;
+            let row =
+                sqlx::query_file!("sql/resolve_applied.sql", id, judged.submission, args.reason, evidence)
+                    .fetch_optional(&mut *tx)
+                    .await?;
             let row = row.ok_or_else(changed)?;
             (row.serial_key.map(|key| (row.organization, key)), None)
         }
@@ -124,8 +158,12 @@ async fn change(tx: &mut PgConnection, args: &DecisionArgs, action: &Action, jud
                 .fetch_optional(&mut *tx)
                 .await?
                 .ok_or_else(changed)?;
-            let ready =
-                MadeReady { kind: row.kind, organization: row.organization, priority: row.priority, due_at: row.due_at };
+            let ready = MadeReady {
+                kind: row.kind,
+                organization: row.organization,
+                priority: row.priority,
+                due_at: row.due_at,
+            };
             (row.released_key.map(|key| (row.organization, key)), Some(ready))
         }
     };

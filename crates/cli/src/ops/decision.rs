@@ -57,7 +57,9 @@ impl Action {
         match self {
             Self::Retry => ("ready", "same id and submission, attempts from zero".to_owned()),
             Self::Cancel => match judged.state.as_str() {
-                "ready" | "waiting" => ("cancelled", "a running worker honors the wish within seconds".to_owned()),
+                "ready" | "waiting" => {
+                    ("cancelled", "a running worker honors the wish within seconds".to_owned())
+                }
                 _ => ("unchanged", "honored only if it turns out that nothing was applied".to_owned()),
             },
             Self::Discard => ("discarded", format!("it will never run{released}")),
@@ -65,12 +67,20 @@ impl Action {
                 let left = "the handler's follow-up (events, settlement) is not written by this";
                 ("succeeded", format!("output is the evidence; {left}{released}"))
             }
-            Self::NotApplied { .. } => ("ready", format!("submission {next} with a new key at the provider{released}")),
+            Self::NotApplied { .. } => {
+                ("ready", format!("submission {next} with a new key at the provider{released}"))
+            }
         }
     }
 
     /// Why it may not happen, and what to do instead.
-    pub(crate) fn refusal(&self, id: Uuid, judged: &Judged, actor: &str, second: Option<&str>) -> Option<String> {
+    pub(crate) fn refusal(
+        &self,
+        id: Uuid,
+        judged: &Judged,
+        actor: &str,
+        second: Option<&str>,
+    ) -> Option<String> {
         let state = judged.state.as_str();
         let refused = match (self, state) {
             (Self::Retry | Self::Discard, "dead") => None,
@@ -102,7 +112,10 @@ impl Action {
             return None;
         }
         match second {
-            None => Some(format!("--approved-by is required: {} is irreversible and needs a second person", judged.kind)),
+            None => Some(format!(
+                "--approved-by is required: {} is irreversible and needs a second person",
+                judged.kind
+            )),
             Some(second) if second.trim().is_empty() || second.trim() == actor.trim() => {
                 Some("--approved-by must name another person than --actor".to_owned())
             }
@@ -114,7 +127,10 @@ impl Action {
 /// Reads `--evidence`.
 pub(crate) fn evidence(text: &str) -> anyhow::Result<Value> {
     let value: Value = serde_json::from_str(text).context("--evidence is not JSON")?;
-    anyhow::ensure!(value.as_object().is_some_and(|facts| !facts.is_empty()), "--evidence is not a JSON object with facts");
+    anyhow::ensure!(
+        value.as_object().is_some_and(|facts| !facts.is_empty()),
+        "--evidence is not a JSON object with facts"
+    );
     Ok(value)
 }
 
@@ -149,7 +165,8 @@ mod tests {
             Action::NotApplied { evidence },
         ];
         let allowed = |state: &str| -> Vec<usize> {
-            let free = |action: &Action| action.refusal(Uuid::nil(), &judged(state, false), "ann", None).is_none();
+            let free =
+                |action: &Action| action.refusal(Uuid::nil(), &judged(state, false), "ann", None).is_none();
             (0..actions.len()).filter(|n| free(&actions[*n])).collect()
         };
         assert_eq!(allowed("dead"), [0, 1]);

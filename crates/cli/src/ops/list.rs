@@ -84,7 +84,16 @@ pub(super) async fn run(pool: &PgPool, args: ListArgs, output: &Output) -> anyho
                 _ => "-".to_owned(),
             };
             let tries = format!("{}/{}", row.attempt, row.submission);
-            vec![row.id.to_string(), row.kind.clone(), state, failure, tries, due, span(row.age_seconds), row.operation_key.clone()]
+            vec![
+                row.id.to_string(),
+                row.kind.clone(),
+                state,
+                failure,
+                tries,
+                due,
+                span(row.age_seconds),
+                row.operation_key.clone(),
+            ]
         });
         table(&["id", "kind", "state", "last failure", "attempt/submission", "due", "age", "key"], lines)
     })?;

@@ -43,7 +43,7 @@ impl Record<'_> {
         let step = format!("{}/{step}", operation.generation);
         let id = child_event_id(operation.accepted_at, operation.id, &step, aggregate_id);
         let payload = serde_json::to_string(payload).map_err(|e| Error::Record(e.to_string()))?;
-        sqlx::query_file!(
+        sqlx::query_file_scalar!(
             "sql/emit_child.sql",
             id,
             E::TYPE,
@@ -58,7 +58,7 @@ impl Record<'_> {
             operation.traceparent,
             payload,
         )
-        .execute(&mut *self.tx)
+        .fetch_one(&mut *self.tx)
         .await?;
         Ok(id)
     }

@@ -32,6 +32,7 @@ mod tests {
     fn ids_equal_what_the_database_computed() {
         // select backline.operation_id('00000000-0000-0000-0000-000000000001', 'stripe.transfer', 'p1')
         let id = operation_id(Uuid::from_u128(1), "stripe.transfer", "p1");
+        assert_eq!(id.to_string(), "ddf0d9d5-8588-8ab8-8de9-f057379ad372");
         assert_eq!(id.get_version_num(), 8);
         assert_ne!(id, operation_id(Uuid::from_u128(1), "stripe.transfer", "p2"));
         assert_ne!(id, operation_id(Uuid::from_u128(2), "stripe.transfer", "p1"));

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// One claim's share in its batch's lease.
 #[derive(Debug)]
@@ -55,11 +56,12 @@ impl LeaseShare {
 pub(crate) struct LeaseKeeper {
     live: Arc<Mutex<HashMap<i64, Arc<LeaseState>>>>,
     pub(crate) duration: Duration,
+    pub(crate) process: Uuid,
 }
 
 impl LeaseKeeper {
-    pub(crate) fn new(duration: Duration) -> Self {
-        Self { live: Arc::default(), duration }
+    pub(crate) fn new(duration: Duration, process: Uuid) -> Self {
+        Self { live: Arc::default(), duration, process }
     }
 
     /// Registers a lease taken by a statement that was sent when `until` was computed, and shares it out.
@@ -109,7 +111,7 @@ impl LeaseKeeper {
         let until = Deadline::after(self.duration);
         let millis = i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX);
         let kept: Vec<i64> = run_tx!(pool, "renew_lease", |tx| async {
-            let kept = sqlx::query_file_scalar!("sql/renew_leases.sql", &ids, millis).fetch_all(&mut *tx).await?;
+            let kept = sqlx::query_file_scalar!("sql/renew_leases.sql", &ids, millis, self.process).fetch_all(&mut *tx).await?;
             Ok::<_, Error>(kept)
         })?;
         let live = self.lock();

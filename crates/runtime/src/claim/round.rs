@@ -23,11 +23,11 @@ const UNMARKED_EVERY: Duration = Duration::from_secs(15);
 pub(crate) struct Claimer {
     pub(crate) pool: PgPool,
     pub(crate) kinds: Vec<String>,
-    pub(crate) process: Uuid,
+    /// Per kind, in the order of `kinds`: attempts after which an unknown is looked up instead of repeated.
+    pub(crate) repeats: Vec<i32>,
     pub(crate) owner: String,
     pub(crate) keeper: LeaseKeeper,
     pub(crate) commit_lag: Duration,
-    pub(crate) max_attempts: i32,
     started: Instant,
     unmarked_at: AtomicU64,
 }
@@ -52,21 +52,19 @@ impl Claimer {
     pub(crate) fn new(
         pool: PgPool,
         kinds: Vec<String>,
-        process: Uuid,
+        repeats: Vec<i32>,
         owner: String,
         keeper: LeaseKeeper,
         commit_lag: Duration,
-        max_attempts: i32,
     ) -> Self {
         let started = Instant::now();
         Self {
             pool,
             kinds,
-            process,
+            repeats,
             owner,
             keeper,
             commit_lag,
-            max_attempts,
             started,
             unmarked_at: AtomicU64::new(0),
         }
@@ -103,11 +101,11 @@ impl Claimer {
                 "sql/claim_unknown.sql",
                 &self.kinds,
                 limit,
-                self.process,
+                self.keeper.process,
                 self.owner,
                 self.lease_ms(),
                 nonce,
-                self.max_attempts,
+                &self.repeats,
             )
             .fetch_all(&mut *tx)
             .await?;
@@ -166,7 +164,7 @@ impl Claimer {
             &mark_due,
             &mark_id,
             &quotas,
-            self.process,
+            self.keeper.process,
             self.owner,
             self.lease_ms(),
             nonce,

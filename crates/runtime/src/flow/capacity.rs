@@ -21,6 +21,9 @@ pub struct Capacity {
     /// Broker bytes outstanding at most, over all streams.
     #[arg(long, env = "BACKLINE_DELIVERY_BYTES", default_value = "67108864")]
     pub delivery_bytes: usize,
+    /// Ready operations above which deliveries are left to the broker.
+    #[arg(long, env = "BACKLINE_READY_WATERMARK", default_value = "100000")]
+    pub ready_watermark: i64,
     /// Lease of a claim batch.
     #[arg(long, env = "BACKLINE_LEASE", default_value = "30s", value_parser = humantime::parse_duration)]
     pub lease: Duration,
@@ -48,6 +51,7 @@ impl Default for Capacity {
             deliveries: 1000,
             // 64 MiB: a backlog of large envelopes must not grow the process (reliability.md, fault 30).
             delivery_bytes: 64 * 1024 * 1024,
+            ready_watermark: 100_000,
             lease: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             commit_lag: Duration::from_secs(5),

@@ -20,6 +20,8 @@ const UNKNOWN_BATCH: usize = 50;
 const UNKNOWN_EVERY: Duration = Duration::from_millis(100);
 /// Capacity trickles back one by one under slow handlers; waiting this long gathers it into one round.
 const GATHER: Duration = Duration::from_millis(2);
+/// A declared sleep lasts 5 s (`Doorbell`); renewed well before it ends.
+const SLEEP_RENEWAL: Duration = Duration::from_secs(2);
 /// Lanes can be due with every row locked or held elsewhere; looking again sooner would only spin.
 const SHORTEST_NAP: Duration = Duration::from_millis(5);
 
@@ -45,6 +47,7 @@ impl ClaimLoop {
     pub(crate) async fn run(self) {
         let mut unknown_at = Instant::now();
         let mut outage = Duration::ZERO;
+        let mut asleep_at: Option<Instant> = None;
         while !self.soft.is_cancelled() {
             let Some(permits) = self.gather().await else { break };
             match self.round(permits, &mut unknown_at).await {
@@ -52,7 +55,10 @@ impl ClaimLoop {
                     outage = Duration::ZERO;
                     self.progress.beat();
                     if !found {
-                        self.idle().await;
+                        self.idle(&mut asleep_at).await;
+                    } else if asleep_at.take().is_some() {
+                        // After the claim, not before it: taking the sleep back costs a commit.
+                        self.wake().await;
                     }
                 }
                 Err(error) => {
@@ -127,6 +133,8 @@ impl ClaimLoop {
     }
 
     fn start(&self, claim: Claim, permit: OwnedSemaphorePermit) {
+        let waited = claim.operation.claimed_at - claim.operation.accepted_at;
+        metrics::histogram!("backline_operation_age_at_claim_seconds").record(waited.as_seconds_f64());
         let Some(handler) = self.handlers.get(claim.operation.kind.as_str()).cloned() else { return };
         let (attempts, finisher, hard) = (self.attempts.clone(), self.finisher.clone(), self.hard.clone());
         self.running.spawn(async move {
@@ -142,27 +150,25 @@ impl ClaimLoop {
     }
 
     /// Found nothing: declare sleep, look once more, then wait for a bell or for what is due next.
-    async fn idle(&self) {
-        if let Err(error) = self.bell.fall_asleep().await {
-            tracing::debug!(%error, "sleep not declared; polling");
-        }
-        let Some(permits) = self.gather().await else { return };
-        let mut unknown_at = Instant::now() - UNKNOWN_EVERY;
-        match self.round(permits, &mut unknown_at).await {
-            Ok(false) => {}
-            // The outer loop meets the error again and reports it.
-            Ok(true) | Err(_) => return self.wake().await,
+    async fn idle(&self, asleep_at: &mut Option<Instant>) {
+        if asleep_at.is_none_or(|at| at.elapsed() > SLEEP_RENEWAL) {
+            let first = asleep_at.is_none();
+            if let Err(error) = self.bell.fall_asleep().await {
+                tracing::debug!(%error, "sleep not declared; polling");
+            }
+            *asleep_at = Some(Instant::now());
+            if first {
+                // A commit between the last look and the declaration rang for nobody: the caller looks again.
+                return;
+            }
         }
         let next = sqlx::query_file_scalar!("sql/next_due.sql", &self.claimer.kinds).fetch_one(&self.claimer.pool).await;
         let due = next.ok().flatten().and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
         let wait = due.unwrap_or(self.poll).clamp(SHORTEST_NAP, self.poll);
-        let rung = tokio::select! {
-            () = self.soft.cancelled() => true,
-            () = self.kick.notified() => true,
-            rung = self.bell.wait(wait) => rung,
-        };
-        if rung {
-            self.wake().await;
+        tokio::select! {
+            () = self.soft.cancelled() => {}
+            () = self.kick.notified() => {}
+            _rung = self.bell.wait(wait) => {}
         }
     }
 

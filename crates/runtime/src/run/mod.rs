@@ -9,6 +9,7 @@ mod shutdown;
 mod start;
 mod subscriber;
 mod sweep;
+mod watermark;
 mod workload;
 
 pub use config::WorkloadConfig;

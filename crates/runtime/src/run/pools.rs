@@ -36,8 +36,15 @@ impl Pools {
         })?;
         let options = options.application_name(&format!("backline-{name}"));
         // A transaction pooler refuses start-up parameters it does not know; there the settings belong on the role.
-        let working = if config.polling_only { options.clone() } else { options.clone().options(PLANNER) };
         let capacity = &config.capacity;
+        let working = if config.polling_only {
+            options.clone()
+        } else {
+            // A process that stops inside a transaction keeps its row locks, and with them every lane it touched, from
+            // everybody else; past its lease the server ends that transaction.
+            let lease = capacity.lease.as_millis().to_string();
+            options.clone().options(PLANNER).options([("idle_in_transaction_session_timeout", lease)])
+        };
         let pool = |connections: u32, options: &PgConnectOptions| {
             PgPoolOptions::new()
                 .max_connections(connections)

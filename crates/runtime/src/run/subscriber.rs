@@ -4,6 +4,7 @@ use crate::Error;
 use crate::author::{Consumer, Intent};
 use crate::claim::{Request, accept, operation_id, stored_key};
 use crate::observe::Progress;
+use crate::run::watermark::Watermark;
 use backline_broker::{Delivery, Subscription};
 use backline_envelope::{Attributes, DecodeError, Envelope};
 use backline_outbox::{NewOperation, run_tx};
@@ -21,6 +22,9 @@ use uuid::Uuid;
 const BATCH: usize = 500;
 /// How long a batch waits for company: acknowledging within milliseconds is part of the contract.
 const LINGER: Duration = Duration::from_millis(2);
+
+/// Parked deliveries looked at per transaction.
+const PARKED_PAGE: i64 = 100;
 
 /// A consumer without its type.
 pub(crate) trait AnyConsumer: Send + Sync {
@@ -49,6 +53,7 @@ pub(crate) struct Subscriber {
     pub(crate) soft: CancellationToken,
     pub(crate) progress: Arc<Progress>,
     pub(crate) grace: Duration,
+    pub(crate) watermark: Watermark,
 }
 
 /// What becomes of one delivery.
@@ -61,8 +66,12 @@ enum Reading {
 impl Subscriber {
     /// Runs until the soft stop, then settles what it holds.
     pub(crate) async fn run(mut self) {
+        if let Err(error) = self.take_parked().await {
+            tracing::warn!(%error, consumer = self.consumer.name(), "parked deliveries were not looked at");
+        }
         loop {
             let batch = self.batch().await;
+            self.watermark.hold_back(&self.pool, batch.first(), &self.soft).await;
             if batch.is_empty() {
                 break;
             }
@@ -117,7 +126,8 @@ impl Subscriber {
         let mut events: HashMap<Uuid, Vec<Request>> = HashMap::new();
         let mut parked = Vec::new();
         for delivery in batch {
-            match self.read(delivery) {
+            let attributes: Attributes = delivery.attributes.clone().into_iter().collect();
+            match self.read(&attributes, &delivery.data) {
                 Reading::Accept { event, requests } => {
                     events.entry(event).or_insert(requests);
                 }
@@ -152,9 +162,41 @@ impl Subscriber {
         })
     }
 
-    fn read(&self, delivery: &Delivery) -> Reading {
-        let attributes: Attributes = delivery.attributes.clone().into_iter().collect();
-        let event = match Envelope::from_attributes(&attributes, &delivery.data) {
+    /// Accepts what older builds parked because they could not read it.
+    async fn take_parked(&self) -> Result<(), Error> {
+        let mut after = 0;
+        loop {
+            let last = run_tx!(&self.pool, "accept_parked", |tx| async {
+                let name = self.consumer.name();
+                let rows = sqlx::query_file!("sql/take_parked.sql", name, after, PARKED_PAGE).fetch_all(&mut *tx).await?;
+                let (mut taken, mut events, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+                for row in &rows {
+                    let attributes = serde_json::from_str(&row.attributes).unwrap_or_default();
+                    if let Reading::Accept { event, requests: asked } = self.read(&attributes, &row.data) {
+                        taken.push(row.id);
+                        events.push((event, asked));
+                    }
+                }
+                let ids: Vec<Uuid> = events.iter().map(|(id, _)| *id).collect();
+                let sealed = sqlx::query_file_scalar!("sql/seal_deliveries.sql", &ids, name).fetch_all(&mut *tx).await?;
+                for (event, asked) in events {
+                    if sealed.contains(&event) {
+                        requests.extend(asked);
+                    }
+                }
+                accept(tx, requests).await?;
+                sqlx::query_file!("sql/unpark.sql", &taken).execute(&mut *tx).await?;
+                Ok::<_, Error>(rows.last().map(|row| row.id))
+            })?;
+            match last {
+                Some(id) => after = id,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn read(&self, attributes: &Attributes, data: &[u8]) -> Reading {
+        let event = match Envelope::from_attributes(attributes, data) {
             Ok(event) => event,
             Err(error) => {
                 let event = attributes.get("ce-id").and_then(|id| id.parse().ok());

@@ -10,6 +10,7 @@ use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
 use crate::run::subscriber::{AnyConsumer, Subscriber};
 use crate::run::sweep::Sweep;
+use crate::run::watermark::Watermark;
 use crate::run::pools::Pools;
 use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
@@ -119,7 +120,7 @@ impl Workload {
 
         let handlers = Arc::new(self.handlers);
         let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
-        let keeper = LeaseKeeper::new(capacity.lease);
+        let keeper = LeaseKeeper::new(capacity.lease, process);
         let heartbeat = CancellationToken::new();
         let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
         let own = usize::try_from(capacity.connections).unwrap_or(8);
@@ -128,7 +129,10 @@ impl Workload {
         let kick = Arc::new(Notify::new());
         let claiming = Arc::new(Progress::new("claim loop", STALLED_AFTER));
         let running = TaskTracker::new();
-        let most = handlers.values().map(|h| h.spec().policy.max_attempts).max().unwrap_or(1);
+        let repeats: Vec<i32> = handlers
+            .values()
+            .map(|h| i32::try_from(h.spec().policy.max_attempts).unwrap_or(i32::MAX))
+            .collect();
         let bell = if self.config.polling_only {
             Doorbell::polling(&pools.bell, "backline_intake")
         } else {
@@ -138,11 +142,10 @@ impl Workload {
             claimer: Claimer::new(
                 pools.work.clone(),
                 kinds.clone(),
-                process,
+                repeats,
                 owner(&self.name),
                 keeper,
                 capacity.commit_lag,
-                i32::try_from(most).unwrap_or(i32::MAX),
             ),
             attempts: Attempts { pool: pools.work.clone(), budgets },
             handlers,
@@ -165,7 +168,7 @@ impl Workload {
             metrics: self.metrics,
         };
         let loops = TaskTracker::new();
-        for subscriber in subscribers(&self.config, &pools.work, self.consumers, &kick, &soft, &mut health).await? {
+        for subscriber in subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await? {
             loops.spawn(subscriber.run());
         }
         let pages = CancellationToken::new();
@@ -207,6 +210,7 @@ async fn subscribers(
     config: &WorkloadConfig,
     pool: &PgPool,
     consumers: Vec<Arc<dyn AnyConsumer>>,
+    kinds: &[String],
     kick: &Arc<Notify>,
     soft: &CancellationToken,
     health: &mut Health,
@@ -244,6 +248,7 @@ async fn subscribers(
             soft: soft.clone(),
             progress,
             grace: config.capacity.grace / 2,
+            watermark: Watermark::new(kinds.to_vec(), config.capacity.ready_watermark),
         });
     }
     Ok(started)

@@ -1,0 +1,87 @@
+//! Names of the boundaries, and what the reliability plan calls them.
+//!
+//! | Site | Where | Plan |
+//! |---|---|---|
+//! | `tx.relay.take` | lanes taken under a lease | R1, R2 |
+//! | `broker.publish` | one publish request | R3, R4, R5 |
+//! | `tx.relay.mark` | confirmed entries leave the outbox | R6, R7, R8 |
+//! | `tx.relay.renew` | leases of lanes lengthened | R9 |
+//! | `tx.relay.release` | lane given back with its mark | R8 |
+//! | `tx.relay.park` | refused entries set aside | R11 |
+//! | `tx.relay.rescan`, `tx.relay.reoffer` | sweeps behind mark and broker | T4, T5 |
+//! | `tx.accept` | seal, operations, identities of a delivery | C1, C2 |
+//! | `broker.ack` | acknowledgement handed to the client | C11, C12, C16 |
+//! | `tx.claim` | intake folded, operations claimed | C3, D1 |
+//! | `stripe.request` | first byte of a POST, its answer | C4, C5, C6 |
+//! | `tx.finish`, `tx.finish_one` | outcome, children, completion, departures | C7 to C10, C15, D3, D4, U2, Q1 |
+//! | `tx.evidence` | reply of a fenced holder kept | U1 |
+//! | `tx.claim_unknown` | unknown repeated or looked up | U1, U3, U4 |
+//! | `tx.renew_lease` | leases of claims lengthened | C13 |
+//! | `tx.reclaim` | expired leases emptied | C3, U1 |
+//! | `tx.cancel`, `tx.backstop`, `tx.partitions` | sweeps | T4, M1 |
+//! | `tx.declare`, `tx.incarnation` | before the first claim | M3 |
+//!
+//! The `A` points (effect happened, reply lost) are visited by the proxy before PostgreSQL, by the provider's
+//! `drop_reply` and by the broker's `accept-then-fail`. Ingress, fan-out, objects, schedules and workflows are not
+//! part of these programs yet.
+
+use std::collections::BTreeSet;
+
+/// Transactions and calls of the relay that every run passes.
+pub const RELAY: &[&str] = &[
+    "broker.publish",
+    "tx.relay.mark",
+    "tx.relay.release",
+    "tx.relay.reoffer",
+    "tx.relay.rescan",
+    "tx.relay.take",
+];
+
+/// Of the relay, on occasion: a lane held for longer than a third of its lease, an entry that the broker refuses.
+pub const RELAY_SOMETIMES: &[&str] = &["tx.relay.park", "tx.relay.renew"];
+
+/// Transactions and calls of the payments worker that every run passes.
+pub const WORKER: &[&str] = &[
+    "broker.ack",
+    "stripe.request",
+    "tx.accept",
+    "tx.backstop",
+    "tx.cancel",
+    "tx.claim",
+    "tx.claim_unknown",
+    "tx.declare",
+    "tx.finish",
+    "tx.finish_one",
+    "tx.incarnation",
+    "tx.partitions",
+    "tx.reclaim",
+    "tx.renew_lease",
+];
+
+/// Of the worker, on occasion: the reply of a holder that lost its claim.
+pub const WORKER_SOMETIMES: &[&str] = &["tx.evidence"];
+
+/// Compares what a recording run has reached with what is known: nothing may be missing, nothing may be new.
+///
+/// # Errors
+/// Names what is missing or new.
+pub fn compare(
+    reached: &BTreeSet<String>,
+    always: &[&str],
+    sometimes: &[&str],
+) -> anyhow::Result<()> {
+    let steps = |name: &str| match name.starts_with("tx.") {
+        true => vec!["begin.before", "begin.after", "commit.before", "commit.after"],
+        false => vec!["before", "after"],
+    };
+    let sites = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().flat_map(|name| steps(name).into_iter().map(move |step| format!("{name}.{step}"))).collect()
+    };
+    let (always, sometimes) = (sites(always), sites(sometimes));
+    let missing: Vec<_> = always.difference(reached).collect();
+    let known: BTreeSet<String> = always.union(&sometimes).cloned().collect();
+    let new: Vec<_> = reached.difference(&known).collect();
+    anyhow::ensure!(missing.is_empty(), "boundaries that the recording run no longer reaches: {missing:?}");
+    anyhow::ensure!(new.is_empty(), "boundaries that nobody has named in the reliability plan: {new:?}");
+    Ok(())
+}

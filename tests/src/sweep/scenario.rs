@@ -1,0 +1,1 @@
+//! Situations that seeded bugs must not survive.

@@ -1,0 +1,210 @@
+//! One fault at one boundary.
+
+use crate::sweep::{Bench, must_hold};
+use crate::{Action, CrashPlan, Site, eventually, http, recorded};
+use anyhow::Context;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// Which program meets the fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The relay.
+    Relay,
+    /// The payments worker.
+    Worker,
+}
+
+impl Role {
+    /// Name of the member that meets the fault, and of the one that takes over from a zombie.
+    fn members(self) -> (&'static str, &'static str) {
+        match self {
+            Role::Relay => ("relay", "relay-2"),
+            Role::Worker => ("worker", "worker-2"),
+        }
+    }
+}
+
+/// One fault to cause.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// Who meets it.
+    pub role: Role,
+    /// Where and when.
+    pub site: Site,
+    /// What happens.
+    pub action: Action,
+}
+
+impl fmt::Display for Visit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of the {:?} at {}#{}", self.action, self.role, self.site.name, self.site.nth)
+    }
+}
+
+/// The first call of each transfer takes longer than a third of a lease, so that leases are renewed while it runs.
+fn slow() -> Value {
+    json!([{"match": {"method": "POST", "path": "/v1/transfers"}, "per": "operation", "when": {"first": 1},
+        "fault": {"kind": "slow", "delay": "650ms"}}])
+}
+
+/// A bench with both members of each role, one of each running, and a base transfer that has settled.
+///
+/// # Errors
+/// It does not come up.
+pub async fn open(env: &[(&str, String)]) -> anyhow::Result<Bench> {
+    let mut bench = Bench::start(false, env).await?;
+    for role in [Role::Relay, Role::Worker] {
+        let (first, second) = role.members();
+        for name in [first, second] {
+            match role {
+                Role::Relay => bench.add_relay(name, &[])?,
+                Role::Worker => bench.add_worker(name, &[])?,
+            }
+        }
+    }
+    // The worker first: it makes its subscription, and what is published before is owed to nobody.
+    bench.member("worker")?.start()?;
+    bench.member("relay")?.start()?;
+    bench.settle_base().await?;
+    bench.stack().add_faults(crate::SANDBOX, &slow())?;
+    Ok(bench)
+}
+
+/// The recording run: one set of payments from the start of relay and worker until everything has settled.
+///
+/// # Errors
+/// Something does not settle.
+pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
+    let mut bench = open(&[]).await?;
+    let mut files = BTreeMap::new();
+    for (role, name) in [(Role::Relay, "relay"), (Role::Worker, "worker")] {
+        bench.member(name)?.kill9()?;
+        let file = bench.stack().dir().join(format!("{name}.sites"));
+        let env = [("BACKLINE_CRASH_RECORD", file.display().to_string())];
+        match role {
+            Role::Relay => bench.add_relay(name, &env)?,
+            Role::Worker => bench.add_worker(name, &env)?,
+        }
+        bench.member(name)?.start()?;
+        files.insert(name, file);
+    }
+    bench.pay().await?;
+    bench.settled().await?;
+    must_hold(&bench).await?;
+    // Sweeps go by the clock: the last of them may not have gone round yet.
+    let all = "each sweep to have gone round";
+    eventually(all, async || {
+        let seen = |name: &str, site: &str| -> anyhow::Result<bool> {
+            Ok(recorded(files.get(name).context("recorded")?)?.iter().any(|seen| seen.name == site))
+        };
+        Ok(seen("worker", "tx.partitions.commit.after")? && seen("relay", "tx.relay.reoffer.commit.after")?)
+    })
+    .await?;
+    files.into_iter().map(|(name, file)| Ok((name, recorded(&file)?))).collect()
+}
+
+/// The first and the last arrival at each site of a recording, to be killed, and the first, to be paused.
+#[must_use]
+pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
+    let names: BTreeSet<&str> = sites.iter().map(|site| site.name.as_str()).collect();
+    let mut visits = Vec::new();
+    for name in names {
+        let last = sites.iter().filter(|site| site.name == name).map(|site| site.nth).max().unwrap_or(1);
+        let at = |nth, action| Visit { role, site: Site { name: name.to_owned(), nth }, action };
+        visits.push(at(1, Action::Kill));
+        if last > 1 {
+            visits.push(at(last, Action::Kill));
+        }
+        visits.push(at(1, Action::Stop));
+    }
+    visits
+}
+
+impl Visit {
+    /// Causes the fault during a set of payments, heals, waits for rest, and asks the invariants.
+    ///
+    /// # Errors
+    /// The fault never fires, something does not come to rest, or an invariant is broken.
+    pub async fn run(&self, bench: &mut Bench) -> anyhow::Result<()> {
+        let (target, other) = self.role.members();
+        if bench.member(target)?.process().is_ok() {
+            // Not an orderly stop: what it held at the end of the run before is found by lease, like any other loss.
+            bench.member(target)?.kill9()?;
+        }
+        let lost = lost_claims(bench).await?;
+        let dir = bench.stack().dir().join(format!("{:?}", self.action));
+        std::fs::create_dir_all(&dir)?;
+        let plan = CrashPlan::new(self.site.clone(), self.action, &dir);
+        bench.member(target)?.launch_with(&plan)?;
+        bench.pay().await?;
+        self.until_fired(bench, &plan).await?;
+        match self.action {
+            Action::Kill => {
+                let gone = "the process to be gone";
+                eventually(gone, async || Ok(bench.member(target)?.ended()?.is_some())).await?;
+                bench.member(target)?.start()?;
+                bench.settled().await?;
+            }
+            _ => {
+                bench.member(other)?.start()?;
+                bench.settled().await.context("while the zombie was stopped")?;
+                let lost = lost_claims(bench).await? - lost;
+                let refused = refused(bench).await?;
+                bench.member(target)?.resume()?;
+                self.until_awake(bench, refused, lost).await?;
+                bench.settled().await?;
+                bench.member(other)?.kill9()?;
+            }
+        }
+        must_hold(bench).await
+    }
+
+    /// A site that counts by the clock is reached sooner or later; one that counts by work gets more work.
+    async fn until_fired(&self, bench: &mut Bench, plan: &CrashPlan) -> anyhow::Result<()> {
+        let mut extra = 0;
+        eventually(&format!("{self} to happen"), async || {
+            if plan.fired() {
+                return Ok(true);
+            }
+            if bench.at_rest().await? && extra < 20 {
+                extra += 1;
+                bench.pay().await?;
+            }
+            Ok(false)
+        })
+        .await
+    }
+
+    /// Waits until a resumed zombie works again and every claim that it had lost has been refused.
+    async fn until_awake(&self, bench: &mut Bench, refused_before: i64, lost: i64) -> anyhow::Result<()> {
+        let (target, _) = self.role.members();
+        let member = bench.member(target)?;
+        let ready = member.address()?;
+        eventually("the zombie to be awake", async || {
+            Ok(http::call(ready, "GET", "/readyz", &Value::Null).is_ok_and(|(status, _)| status == 200))
+        })
+        .await?;
+        eventually(&format!("{lost} stale writes to be refused"), async || {
+            Ok(refused(bench).await? - refused_before >= lost)
+        })
+        .await
+    }
+}
+
+/// Claims that were taken from a holder that had not ended.
+async fn lost_claims(bench: &Bench) -> anyhow::Result<i64> {
+    let sql = "select count(*) from backline.attempt_evidence where code = 'lease_expired'";
+    Ok(sqlx::query_scalar(sql).fetch_one(bench.pool()).await?)
+}
+
+/// Writes of stale holders that were refused and kept as evidence.
+async fn refused(bench: &Bench) -> anyhow::Result<i64> {
+    let sql = "select count(*) from backline.attempt_evidence where fenced";
+    Ok(sqlx::query_scalar(sql).fetch_one(bench.pool()).await?)
+}
+
+/// How long an orderly end may take.
+pub(crate) const ORDERLY: Duration = Duration::from_secs(30);
