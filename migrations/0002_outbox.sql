@@ -125,7 +125,7 @@ comment on column backline.parked_delivery.arrivals is 'How often it came.';
 comment on column backline.parked_delivery.fingerprint is 'Hash of event id or bytes: one row per identity.';
 
 create function backline.ensure_outbox_partitions(ahead interval default '14 days') returns integer
-language plpgsql volatile as $$
+language plpgsql volatile security definer set search_path = pg_catalog as $$
 declare
     day date := (clock_timestamp() at time zone 'UTC')::date - 1;
     made integer := 0;

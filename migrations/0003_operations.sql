@@ -255,8 +255,8 @@ create table backline.operation_history (
     first_failed_at timestamptz,
     finished_at timestamptz not null default clock_timestamp(),
     retention_class text not null default 'standard'
-) partition by range (finished_at);
-comment on table backline.operation_history is 'Outcomes, one per (operation, generation), append-only, by month; retention drops whole partitions.';
+) partition by list (retention_class);
+comment on table backline.operation_history is 'Outcomes, one per (operation, generation), append-only, by retention class and month; retention drops whole partitions and never touches the financial class.';
 comment on column backline.operation_history.id is 'Operation id.';
 comment on column backline.operation_history.generation is 'Generation this outcome ends.';
 comment on column backline.operation_history.kind is 'Operation kind.';
@@ -283,6 +283,10 @@ comment on column backline.operation_history.accepted_at is 'When it was accepte
 comment on column backline.operation_history.first_failed_at is 'When it first failed.';
 comment on column backline.operation_history.finished_at is 'When it ended.';
 comment on column backline.operation_history.retention_class is 'Retention family.';
+create table backline.operation_history_standard partition of backline.operation_history for values in ('standard') partition by range (finished_at);
+create table backline.operation_history_financial partition of backline.operation_history for values in ('financial') partition by range (finished_at);
+comment on table backline.operation_history_standard is 'Outcomes that retention may drop.';
+comment on table backline.operation_history_financial is 'Outcomes of kinds that move money: kept for the domain''s lifetime (obligation D13).';
 create index on backline.operation_history (id, generation);
 
 create table backline.attempt_evidence (
@@ -331,8 +335,58 @@ comment on column backline.audit.reason is 'Why.';
 comment on column backline.audit.detail is 'Evidence, old and new state.';
 
 
+create function backline.uuid7_floor(at timestamptz) returns uuid language sql immutable parallel safe as $$
+    select (encode(substring(int8send((extract(epoch from at) * 1000)::bigint) from 3), 'hex') || repeat('0', 20))::uuid
+$$;
+comment on function backline.uuid7_floor(timestamptz) is 'Smallest UUID whose time bits are at or after a moment: bound of a partition by event id.';
+
+create table backline.seal_floor (
+    only_one boolean primary key default true check (only_one),
+    floor timestamptz not null
+);
+comment on table backline.seal_floor is 'Seals of events older than this were dropped: a delivery from below it is parked, never executed.';
+comment on column backline.seal_floor.only_one is 'Single row.';
+comment on column backline.seal_floor.floor is 'By the time bits of event ids.';
+insert into backline.seal_floor (floor) values ('epoch');
+
+create function backline.drop_old(published interval, history interval, seals interval) returns text[]
+language plpgsql volatile security definer set search_path = pg_catalog as $$
+declare
+    part record;
+    dropped text[] := '{}';
+    -- Never above the oldest open work: its deliveries may still repeat.
+    v_floor timestamptz := least(clock_timestamp() - seals, (select min(accepted_at) from backline.operation),
+        (select min(occurred_at) from backline.outbox));
+    v_month timestamptz;
+begin
+    if published < interval '1 day' or history < interval '1 day' or seals < interval '7 days' then
+        raise exception 'drop_old: published and history must be at least 1 day, seals at least 7 days (the broker''s default retention)' using errcode = '22023';
+    end if;
+    perform pg_advisory_xact_lock(hashtext('backline.partitions'));
+    for part in
+        select c.relname, p.relname as parent, to_timestamp(right(c.relname, case when p.relname = 'outbox_published' then 8 else 6 end),
+            case when p.relname = 'outbox_published' then 'YYYYMMDD' else 'YYYYMM' end) as starts
+          from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = 'backline' and p.relname in ('outbox_published', 'operation_history_standard', 'attempt_evidence', 'seal')
+           and c.relname ~ '_[0-9]+$' order by 3
+    loop
+        v_month := part.starts + interval '1 month';
+        if (part.parent = 'outbox_published' and part.starts + interval '1 day' < clock_timestamp() - published)
+            or (part.parent in ('operation_history_standard', 'attempt_evidence') and v_month < clock_timestamp() - history)
+            or (part.parent = 'seal' and v_month < v_floor) then
+            if part.parent = 'seal' then
+                update backline.seal_floor set floor = greatest(floor, v_month);
+            end if;
+            execute format('drop table backline.%I', part.relname);
+            dropped := dropped || part.relname::text;
+        end if;
+    end loop;
+    return dropped;
+end $$;
+comment on function backline.drop_old(interval, interval, interval) is 'Retention: drops whole partitions of confirmed events, standard history, evidence and seals that are older; never financial history, nor seals that open work may need. Returns what it dropped.';
+
 create function backline.ensure_partitions() returns integer
-language plpgsql volatile as $$
+language plpgsql volatile security definer set search_path = pg_catalog as $$
 declare
     month date := date_trunc('month', clock_timestamp() at time zone 'UTC')::date;
     made integer := backline.ensure_outbox_partitions();
@@ -341,18 +395,24 @@ declare
 begin
     perform pg_advisory_xact_lock(hashtext('backline.partitions'));
     while month <= last loop
-        foreach part in array array['operation_history', 'attempt_evidence'] loop
+        foreach part in array array['operation_history_standard', 'operation_history_financial', 'attempt_evidence'] loop
             if to_regclass(format('backline.%s_%s', part, to_char(month, 'YYYYMM'))) is null then
                 execute format('create table backline.%1$s_%2$s partition of backline.%1$s for values from (%3$L) to (%4$L)',
                     part, to_char(month, 'YYYYMM'), month::timestamp at time zone 'UTC', (month + interval '1 month') at time zone 'UTC');
                 made := made + 1;
             end if;
         end loop;
+        if to_regclass(format('backline.seal_%s', to_char(month, 'YYYYMM'))) is null then
+            execute format('create table backline.seal_%s partition of backline.seal for values from (%L) to (%L)', to_char(month, 'YYYYMM'),
+                backline.uuid7_floor(month::timestamp at time zone 'UTC'), backline.uuid7_floor((month + interval '1 month') at time zone 'UTC'));
+            made := made + 1;
+        end if;
         month := (month + interval '1 month')::date;
     end loop;
     return made;
 end $$;
 comment on function backline.ensure_partitions() is 'Creates coming partitions of history, evidence and published events; run by the sweeps. Returns how many it made.';
 select backline.ensure_partitions();
-create table backline.operation_history_default partition of backline.operation_history default;
+create table backline.operation_history_standard_default partition of backline.operation_history_standard default;
+create table backline.operation_history_financial_default partition of backline.operation_history_financial default;
 create table backline.attempt_evidence_default partition of backline.attempt_evidence default;

@@ -64,7 +64,7 @@ declare
     v_id uuid := event_id;
     v_scope backline.event_scope;
 begin
-    if event_type is null or event_type !~ '^[A-Z][A-Za-z0-9]{1,120}(ed|Sent|Paid|Lost|Left|Built|Made|Won|Begun|Met|Sold|Bought|Taken|Given|Withdrawn|Written|Chosen|Set|Put|Read|Held|Kept|Known|Shown|Run|Split|Cut|Spent|Done|Gone|Seen|Driven|Frozen|Broken|Drawn|Grown|Thrown|Overdrawn|Undone|Reset)$' then
+    if event_type is null or event_type !~ '^[A-Z][A-Za-z0-9]{1,120}(ed|Sent|Paid|Lost|Left|Built|Made|Won|Begun|Met|Sold|Bought|Taken|Given|Withdrawn|Written|Chosen|Set|Put|Read|Held|Kept|Known|Shown|Run|Split|Cut|Spent|Done|Gone|Seen|Driven|Frozen|Broken|Drawn|Grown|Thrown|Overdrawn|Undone|Reset)$' or event_type ~ 'Requested$' then
         if not exists (select from backline.event_scope s where s.event_type = emit_event.event_type) then
             raise exception 'emit_event: event_type "%" is not a past-tense fact in CamelCase', event_type using errcode = '22023';
         end if;

@@ -29,11 +29,19 @@ grant select, insert, update, delete on backline.operation, backline.operation_i
     backline.serial_hold, backline.ready_lane, backline.cancel_request, backline.provider_budget, backline.budget_slice, backline.pause,
     backline.kind, backline.required_consumer, backline.parked_delivery, backline.incarnation to backline_worker;
 grant select, insert on backline.operation_history, backline.attempt_evidence, backline.seal, backline.outbox to backline_worker;
-grant select on backline.event_scope, backline.outbox_published to backline_worker;
+grant select on backline.event_scope, backline.outbox_published, backline.seal_floor to backline_worker;
 grant usage on sequence backline.claim_token to backline_worker;
+grant select on backline.v_unpublished, backline.v_parked, backline.v_open_operations, backline.v_requested, backline.v_outcomes_last_hour,
+    backline.v_attempts_last_hour, backline.v_expired_leases, backline.v_oldest_snapshot to backline_worker, backline_relay;
 
 grant select on all tables in schema backline to backline_operator;
-grant insert on backline.cancel_request, backline.audit, backline.pause, backline.operation_history to backline_operator;
+grant insert on backline.cancel_request, backline.audit, backline.pause, backline.operation_history, backline.serial_hold, backline.ready_lane,
+    backline.attempt_evidence to backline_operator;
 grant update, delete on backline.operation, backline.pause, backline.serial_hold, backline.ready_lane, backline.parked_delivery to backline_operator;
 grant update on backline.outbox, backline.provider_budget to backline_operator;
 grant execute on all functions in schema backline to backline_producer, backline_relay, backline_worker, backline_operator;
+-- These run as their owner: partitions belong to whoever migrated. Retention is an operator's decision.
+revoke execute on function backline.drop_old(interval, interval, interval), backline.ensure_partitions(), backline.ensure_outbox_partitions(interval),
+    backline.current_incarnation() from public, backline_producer, backline_relay, backline_worker;
+grant execute on function backline.ensure_partitions(), backline.current_incarnation() to backline_worker, backline_relay, backline_operator;
+grant execute on function backline.drop_old(interval, interval, interval) to backline_operator;

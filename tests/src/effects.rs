@@ -26,6 +26,8 @@ pub enum Reply {
     LostBefore,
     /// Waits for [`Effects::release`], then applies it, whether or not anybody still listens.
     Hold,
+    /// Waits for [`Effects::release`], then answers as told.
+    HoldThen(Then),
     /// An earlier request with the key is still running: nothing happens.
     InUse,
     /// Too many, with a wait in seconds.
@@ -34,6 +36,19 @@ pub enum Reply {
     Forbidden,
     /// Refused for good.
     Refuse,
+}
+
+/// How a held call that is not applied ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// As [`Reply::InUse`].
+    InUse,
+    /// As [`Reply::SlowDown`], for a second.
+    SlowDown,
+    /// As [`Reply::Refuse`].
+    Refuse,
+    /// As [`Reply::LostBefore`].
+    LostBefore,
 }
 
 /// What a lookup says.
@@ -220,9 +235,16 @@ async fn submit(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
     };
     // A task of its own: a caller that hangs up does not take the request back.
     let work = tokio::spawn(async move {
-        if reply == Reply::Hold {
+        if matches!(reply, Reply::Hold | Reply::HoldThen(_)) {
             let _ = released.wait_for(|n| *n > seen).await;
         }
+        let reply = match reply {
+            Reply::HoldThen(Then::InUse) => Reply::InUse,
+            Reply::HoldThen(Then::SlowDown) => Reply::SlowDown(1),
+            Reply::HoldThen(Then::Refuse) => Reply::Refuse,
+            Reply::HoldThen(Then::LostBefore) => Reply::LostBefore,
+            other => other,
+        };
         let mut provider = shared.lock();
         let effect = matches!(reply, Reply::Apply | Reply::Lost | Reply::Hold).then(|| provider.apply(seq));
         if let Some(call) = provider.calls.get_mut(seq) {
@@ -231,7 +253,7 @@ async fn submit(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         drop(provider);
         match reply {
             Reply::Apply | Reply::Hold => axum::Json(json!({"effect": effect})).into_response(),
-            Reply::Lost | Reply::LostBefore => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Reply::Lost | Reply::LostBefore | Reply::HoldThen(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Reply::InUse => StatusCode::CONFLICT.into_response(),
             Reply::SlowDown(seconds) => {
                 (StatusCode::TOO_MANY_REQUESTS, [("retry-after", seconds.to_string())]).into_response()

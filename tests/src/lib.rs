@@ -32,7 +32,7 @@ pub mod sweep;
 
 pub use crash::{Action, CrashPlan, Site, recorded};
 pub use database::Database;
-pub use effects::{EffectCall, Effects, Look, Reply};
+pub use effects::{EffectCall, Effects, Look, Reply, Then};
 pub use eventually::{LIMIT, eventually};
 pub use member::{Member, Ready};
 pub use producer::enqueue_in;

@@ -54,7 +54,7 @@ pub(crate) fn relay(at: &Addresses, health: SocketAddr) -> Settings {
     vec![
         ("DATABASE_URL", at.database_url.clone()),
         ("PUBSUB_EMULATOR_HOST", at.emulator.to_string()),
-        ("PUBSUB_PROJECT", PROJECT.to_owned()),
+        ("PUBSUB_PROJECT_ID", PROJECT.to_owned()),
         ("BACKLINE_RELAY_HEALTH", health.to_string()),
         ("BACKLINE_RELAY_CONNECTIONS", "6".to_owned()),
         ("BACKLINE_RELAY_PUBLISH_TIMEOUT", "2s".to_owned()),

@@ -19,6 +19,7 @@ pub struct StackBuilder {
     own_server: bool,
     without_relay: bool,
     workers: Vec<(String, String)>,
+    later: Vec<String>,
     proxied: bool,
     subscriptions: Vec<String>,
     env: BTreeMap<String, Vec<(String, String)>>,
@@ -51,6 +52,13 @@ impl StackBuilder {
     pub fn worker_as(mut self, name: &str, binary: &str) -> StackBuilder {
         self.workers.push((name.to_owned(), binary.to_owned()));
         self
+    }
+
+    /// As [`StackBuilder::worker_as`], not started: the test starts it by name.
+    #[must_use]
+    pub fn later(mut self, name: &str, binary: &str) -> StackBuilder {
+        self.later.push(name.to_owned());
+        self.worker_as(name, binary)
     }
 
     /// With a proxy between the programs and PostgreSQL, for faults of the network: [`Stack::proxy`]. The test's own
@@ -156,7 +164,9 @@ impl Stack {
         }
         launch = launch.envs(plan.env.get(name).cloned().unwrap_or_default());
         let mut member = Member::new(launch, ready);
-        member.start().with_context(|| format!("starting {name}"))?;
+        if !plan.later.iter().any(|later| later == name) {
+            member.start().with_context(|| format!("starting {name}"))?;
+        }
         self.members.insert(name.to_owned(), member);
         Ok(())
     }
@@ -173,6 +183,12 @@ impl Stack {
     #[must_use]
     pub fn pool(&self) -> &PgPool {
         self.database.pool()
+    }
+
+    /// Where the test's own connections go, past any proxy.
+    #[must_use]
+    pub fn database_url(&self) -> String {
+        self.server.url(self.database.name())
     }
 
     /// The provider of the scripted worker.

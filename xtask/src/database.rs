@@ -51,9 +51,14 @@ impl Database {
         self.cluster.binaries().major()
     }
 
+    /// A connection URL, as the superuser.
+    pub(crate) fn url(&self) -> String {
+        self.cluster.url(NAME)
+    }
+
     /// Points `command` at this database, over a `.env` file or the shell's own settings.
     pub(crate) fn lend<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env("DATABASE_URL", self.cluster.url(NAME)).env("PG_BIN", self.cluster.binaries().dir())
+        command.env("DATABASE_URL", self.url()).env("PG_BIN", self.cluster.binaries().dir())
     }
 
     /// The server's maintenance database, where tests create databases of their own.

@@ -3,6 +3,7 @@
 mod checks;
 mod database;
 mod deny;
+mod peers;
 mod postgres;
 mod product;
 mod query_data;
@@ -18,6 +19,7 @@ usage: cargo xtask <command>
   test           everything that CI checks: format, lints, dependencies, query data, docs, build, tests
   sqlx           rewrite .sqlx after changing a statement or a migration
   demo [ARGS]    build, then run `backline demo ARGS`
+  peers [ARGS]   our stand-ins and requests against official clients and foreign fault proxies; --only NAME
   bench [ARGS]   release build, then run `backline bench ARGS` on a private, durable PostgreSQL";
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         "test" => checks::run(),
         "sqlx" => query_data::rewrite(),
         "demo" => product::demo(&rest),
+        "peers" => peers::run(&rest),
         "bench" => product::bench(&rest),
         "" | "help" | "--help" | "-h" => {
             println!("{USAGE}");

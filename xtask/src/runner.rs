@@ -5,7 +5,7 @@ use crate::step;
 use std::io;
 
 /// Settings of a developer's shell that must not lead a test to a real service.
-const FOREIGN: [&str; 4] =
+pub(crate) const FOREIGN: [&str; 4] =
     ["PUBSUB_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "STRIPE_API_KEY", "BACKLINE_CRASH_PLAN"];
 
 /// Runs the examples in the documentation first, then all tests: the runner's closing line comes last.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench::{BenchArgs, WorkerArgs};
 use crate::demo::DemoArgs;
 use crate::dev::DevArgs;
 use crate::doctor::DoctorArgs;
@@ -42,6 +43,11 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Pay a thousand times while processes are killed and the provider lies, and balance the books.
     Demo(DemoArgs),
+    /// Measure this build against bare SQL on the same tables; empties the database it is given.
+    Bench(BenchArgs),
+    /// The worker that `bench` measures.
+    #[command(hide = true)]
+    BenchWorker(WorkerArgs),
 }
 
 #[derive(Debug, clap::Args)]

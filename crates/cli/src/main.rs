@@ -1,6 +1,7 @@
 //! `backline`: the command of operators and developers.
 
 mod args;
+mod bench;
 mod db;
 mod demo;
 mod dev;
@@ -11,6 +12,7 @@ mod ops;
 mod output;
 mod pause;
 
+use anyhow::Context;
 use args::{Args, Command};
 use clap::Parser;
 use output::Output;
@@ -38,7 +40,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args, output: &Output) -> anyhow::Result<Verdict> {
-    let url = args.database_url;
+    let (url, json) = (args.database_url, args.json);
     match args.command {
         Command::Migrate => migrate::run(&db::connect(url.as_deref()).await?, output).await,
         Command::Doctor(args) => doctor::run(url.as_deref(), args, output).await,
@@ -50,5 +52,12 @@ async fn run(args: Args, output: &Output) -> anyhow::Result<Verdict> {
         Command::Resume(args) => pause::resume(&db::connect(url.as_deref()).await?, args, output).await,
         Command::Dev(args) => dev::run(args, output).await,
         Command::Demo(args) => demo::run(args, output).await,
+        Command::Bench(args) => {
+            let met = bench::run(url.as_deref(), &args, json).await?;
+            Ok(if met { Verdict::Good } else { Verdict::Bad })
+        }
+        Command::BenchWorker(args) => {
+            bench::work(&url.context("DATABASE_URL is not set")?, args).await.map(|()| Verdict::Good)
+        }
     }
 }

@@ -172,8 +172,7 @@ impl AsTransient for sqlx::Error {
                     code.as_ref(),
                     // 25P03: this process was frozen inside a transaction for longer than its lease.
                     "40001" | "40P01" | "57P01" | "57P02" | "57P03" | "25006" | "25P03" | "53300"
-                )
-                    || code.starts_with("08")
+                ) || code.starts_with("08")
             }),
             sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
             _ => false,

@@ -89,7 +89,7 @@ impl Relay {
                 Ok(()) => trouble = Duration::ZERO,
                 Err(error) => {
                     trouble = (trouble * 2).clamp(shared.config.backoff_start, DATABASE_BACKOFF_MAX);
-                    tracing::warn!(%error, "cannot look at the outbox");
+                    tracing::warn!(%error, advice = advice(&error), "cannot look at the outbox");
                     let pause = trouble.mul_f64(rand::rng().random_range(0.5..1.0));
                     tokio::select! { () = tokio::time::sleep(pause) => {}, () = shared.stop.cancelled() => {} }
                 }
@@ -191,6 +191,19 @@ fn reap(shared: &Shared, ended: Option<Result<LaneResult, tokio::task::JoinError
         }
     }
     true
+}
+
+/// What to do about errors that come from the way to the database.
+fn advice(error: &DrainError) -> Option<&'static str> {
+    let DrainError::Database(sqlx::Error::Database(error)) = error else { return None };
+    match error.code().as_deref() {
+        // Duplicate or unknown prepared statement: somebody else's session.
+        Some("42P05" | "26000") => Some(
+            "the pooler does not keep prepared statements: set max_prepared_statements (PgBouncer 1.21 or later), or connect directly",
+        ),
+        Some("25006") => Some("the server is read-only: a standby, or a failover under way"),
+        _ => None,
+    }
 }
 
 fn forget(held: &Mutex<HashMap<i16, (LaneHold, Instant)>>, hold: LaneHold) {

@@ -19,7 +19,7 @@ pub(crate) struct Settings {
     #[arg(long, env = "BACKLINE_RELAY_ACQUIRE_TIMEOUT", default_value = "5s", value_parser = humantime::parse_duration)]
     pub(crate) acquire_timeout: Duration,
     /// Google Cloud project.
-    #[arg(long, env = "PUBSUB_PROJECT", default_value = "backline")]
+    #[arg(long, env = "PUBSUB_PROJECT_ID", default_value = "backline")]
     project: String,
     /// Pub/Sub emulator as host:port; without it the real service.
     #[arg(long, env = "PUBSUB_EMULATOR_HOST")]
@@ -54,7 +54,8 @@ pub(crate) struct Settings {
     /// Pause between looks while idle.
     #[arg(long, env = "BACKLINE_RELAY_POLL", default_value = "1s", value_parser = humantime::parse_duration)]
     poll: Duration,
-    /// Listen for commits while idle; false behind a transaction pooler.
+    /// Listen for commits while idle; false behind a transaction pooler, which must keep prepared statements
+    /// (PgBouncer 1.21 or later with max_prepared_statements above 0).
     #[arg(long, env = "BACKLINE_RELAY_DOORBELL", default_value_t = true, action = clap::ArgAction::Set)]
     doorbell: bool,
     /// How often published events are compared with the seals of required consumers.

@@ -11,13 +11,32 @@ impl Command for Noop {
     type Input = serde_json::Value;
     type Output = serde_json::Value;
     fn spec(&self) -> KindSpec {
-        KindSpec { keep_input: false, serial: Some(Serial::Exclusive), ..KindSpec::new(Mode::Command, "bench:none").with_native_idempotency(Duration::from_secs(3600)) }
+        KindSpec {
+            keep_input: false,
+            serial: Serial::Exclusive,
+            ..KindSpec::new(Mode::Command, "bench:none").with_native_idempotency(Duration::from_secs(3600))
+        }
     }
-    async fn perform(&self, _: &Call, _: &serde_json::Value) -> Result<serde_json::Value, Failure> { Ok(serde_json::json!({"ok": true, "bytes": 1234})) }
-    async fn resolve(&self, _: &Call, _: &Operation, _: &serde_json::Value, _: &[Evidence]) -> Result<Resolution<serde_json::Value>, Failure> { Ok(Resolution::StillUnknown) }
+    async fn perform(&self, _: &Call, _: &serde_json::Value) -> Result<serde_json::Value, Failure> {
+        Ok(serde_json::json!({"ok": true, "bytes": 1234}))
+    }
+    async fn resolve(
+        &self,
+        _: &Call,
+        _: &Operation,
+        _: &serde_json::Value,
+        _: &[Evidence],
+    ) -> Result<Resolution<serde_json::Value>, Failure> {
+        Ok(Resolution::StillUnknown)
+    }
 }
 #[derive(clap::Parser)]
-struct Args { #[command(flatten)] config: WorkloadConfig, #[arg(long, default_value_t = 100000)] n: i64 }
+struct Args {
+    #[command(flatten)]
+    config: WorkloadConfig,
+    #[arg(long, default_value_t = 100000)]
+    n: i64,
+}
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = <Args as clap::Parser>::parse();
@@ -33,15 +52,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     sqlx::query("vacuum analyze").execute(&pool).await?;
     let soft = CancellationToken::new();
-    let w = tokio::spawn(Workload::new("bench", args.config.clone()).command(Noop).run_until(soft.clone(), CancellationToken::new()));
+    let w = tokio::spawn(
+        Workload::new("bench", args.config.clone())
+            .command(Noop)
+            .run_until(soft.clone(), CancellationToken::new()),
+    );
     let t = Instant::now();
     let mut last = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let n: i64 = sqlx::query_scalar("select count(*) from backline.operation_history").fetch_one(&pool).await?;
-        if std::env::var("V").is_ok() { eprintln!("{:?} {n} +{}", t.elapsed(), n - last); }
+        let n: i64 =
+            sqlx::query_scalar("select count(*) from backline.operation_history").fetch_one(&pool).await?;
+        if std::env::var("V").is_ok() {
+            eprintln!("{:?} {n} +{}", t.elapsed(), n - last);
+        }
         last = n;
-        if n >= args.n || t.elapsed().as_secs() > 60 { break; }
+        if n >= args.n || t.elapsed().as_secs() > 60 {
+            break;
+        }
     }
     println!("{} ops/s", args.n as f64 / t.elapsed().as_secs_f64());
     soft.cancel();

@@ -3,9 +3,9 @@ with r as materialized (
     select q.*, k.mode, k.serial, k.max_input_version >= q.input_version as capable,
         clock_timestamp() + q.ord * interval '1 microsecond' as at
       from unnest($1::uuid[], $2::text[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::int[], $8::bigint[], $9::bigint[],
-        $10::timestamptz[], $11::text[], $12::smallint[], $13::uuid[], $14::uuid[], $15::text[]) with ordinality
+        $10::timestamptz[], $11::text[], $12::smallint[], $13::uuid[], $14::uuid[], $15::text[], $16::text[]) with ordinality
         as q(id, kind, organization, project, operation_key, input, input_version, requests, delay_ms, expires_at, serial_key, priority,
-            correlation_id, causation_id, traceparent, ord)
+            correlation_id, causation_id, traceparent, newest, ord)
       left join backline.kind k on k.kind = q.kind),
 c as (insert into backline.operation_identity (id, kind, input_hash)
     select id, kind, md5(input)::uuid from r where mode is distinct from 'reconcile' order by id
@@ -16,7 +16,7 @@ insert into backline.operation as o (id, kind, organization, project, operation_
     serial, input, input_version, desired_generation, expires_at, correlation_id, causation_id, traceparent, accepted_at)
 select r.id, r.kind, r.organization, r.project, r.operation_key, coalesce(r.mode, 'command'),
     case when r.capable then 'ready' else 'waiting' end::backline.operation_state, case when r.capable then null else 'capability' end, r.priority,
-    r.at + coalesce(r.delay_ms, 0) * interval '1 millisecond', r.serial_key, r.serial, r.input::jsonb, r.input_version, i.generation,
+    r.at + coalesce(r.delay_ms, 0) * interval '1 millisecond', r.serial_key, coalesce(r.serial, 'exclusive'), case when r.mode = 'reconcile' then r.newest else r.input end::jsonb, r.input_version, i.generation,
     r.expires_at, r.correlation_id, r.causation_id, r.traceparent, r.at
   from r join (select * from c union all select * from g) i on i.id = r.id order by r.id
 on conflict (id) do update set desired_generation = greatest(o.desired_generation, excluded.desired_generation), input = excluded.input,

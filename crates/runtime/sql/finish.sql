@@ -7,9 +7,6 @@ k as (delete from backline.operation o using d
        and o.desired_generation = o.claimed_generation
     returning o.*, d.outcome, d.code, d.detail, d.output),
 h as (delete from backline.serial_hold s using k where s.organization = k.organization and s.serial_key = k.serial_key and s.operation_id = k.id),
-r as (update backline.ready_lane l set in_flight = greatest(0, l.in_flight - n.n)
-     from (select kind, organization, priority, count(*)::int as n from k group by 1, 2, 3) n
-    where l.cap is not null and l.kind = n.kind and l.organization = n.organization and l.priority = n.priority),
 i as (insert into backline.operation_history (id, generation, kind, organization, project, operation_key, occurrence, mode, outcome, code, detail, output,
         input, submission, attempt, token, nonce, serial_key, correlation_id, causation_id, traceparent, accepted_at, first_failed_at, retention_class)
     select k.id, k.claimed_generation, k.kind, k.organization, k.project, k.operation_key, k.occurrence, k.mode, k.outcome::backline.outcome_kind, k.code,

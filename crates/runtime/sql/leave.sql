@@ -20,9 +20,6 @@ u as (update backline.operation o set state = d.state::backline.operation_state,
     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and k.kind = o.kind
     returning o.id, o.kind, o.organization, o.priority, o.state, o.serial, o.serial_key, o.due_at),
 h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
-        and u.state in ('ready', 'dead') and u.serial is distinct from 'fifo'),
-r as (update backline.ready_lane l set in_flight = greatest(0, l.in_flight - n.n)
-     from (select kind, organization, priority, count(*)::int as n from u group by 1, 2, 3) n
-    where l.cap is not null and l.kind = n.kind and l.organization = n.organization and l.priority = n.priority)
+        and u.state in ('ready', 'dead') and u.serial is distinct from 'fifo')
 select u.id, u.kind, u.organization, u.priority, (u.state = 'ready') as "ready!", u.due_at,
     case when u.state in ('ready', 'dead') and u.serial is distinct from 'fifo' then u.serial_key end as released_key from u

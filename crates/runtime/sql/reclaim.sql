@@ -15,9 +15,6 @@ e as (insert into backline.attempt_evidence (operation_id, generation, submissio
     select id, coalesce(claimed_generation, 1), submission, attempt, held_token, false, failure_class, failure_code from u),
 h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
         and u.clean and u.serial is distinct from 'fifo'),
-r as (update backline.ready_lane l set in_flight = greatest(0, l.in_flight - n.n)
-     from (select kind, organization, priority, count(*)::int as n from u group by 1, 2, 3) n
-    where l.cap is not null and l.kind = n.kind and l.organization = n.organization and l.priority = n.priority),
 x as (delete from backline.lease where id in (select id from l) and (select count(*) from u) >= 0)
 select u.id, u.kind, u.organization, u.priority, u.clean as "ready!", u.due_at,
     case when u.clean and u.serial is distinct from 'fifo' then u.serial_key end as released_key from u

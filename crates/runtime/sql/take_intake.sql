@@ -10,4 +10,4 @@ p as materialized (
 delete from backline.intake i using p where i.seq = p.seq
 returning i.seq, i.operation_id, i.kind, i.organization, i.project, i.operation_key, i.input::text as "input!", i.input_version,
     (extract(epoch from i.delay) * 1000)::bigint as delay_ms, i.expires_at, i.serial_key, i.priority, i.correlation_id, i.causation_id,
-    i.traceparent, i.requested_at < clock_timestamp() - $4::bigint * interval '1 millisecond' as "settled!"
+    i.traceparent

@@ -49,7 +49,7 @@ const NEVER: &[(&str, &str)] = &[
     ),
     (
         "13 a seal never stands without its operation",
-        "select s.event_id::text from backline.seal s join backline.outbox_published p on p.id = s.event_id where p.event_type in ('PaymentAuthorized', 'ThingRequested') and not exists (select from backline.operation_identity i where i.id in (backline.operation_id(p.organization, 'effect.keyed', backline.stored_key(p.payload ->> 'key')), backline.operation_id(p.organization, 'stripe.' || (p.payload #>> '{instruction,type}'), backline.stored_key(p.payload ->> 'payment_id'))))",
+        "select s.event_id::text from backline.seal s join backline.outbox_published p on p.id = s.event_id where p.event_type in ('PaymentAuthorized', 'ThingOrdered') and not exists (select from backline.operation_identity i where i.id in (backline.operation_id(p.organization, 'effect.keyed', backline.stored_key(p.payload ->> 'key')), backline.operation_id(p.organization, 'stripe.' || (p.payload #>> '{instruction,type}'), backline.stored_key(p.payload ->> 'payment_id'))))",
     ),
     (
         "15 nothing runs under an expired lease",

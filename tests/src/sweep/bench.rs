@@ -33,8 +33,7 @@ impl Bench {
     /// # Errors
     /// A program is missing or does not start.
     pub async fn start(own_server: bool, env: &[(&str, String)]) -> anyhow::Result<Bench> {
-        // Objects settle by being looked at, not by time.
-        let plan = Stack::builder().without_relay().env(SANDBOX, "SANDBOX_SETTLE_POLLS", "1");
+        let plan = Stack::builder().without_relay().env(SANDBOX, "SANDBOX_SETTLE_AFTER", "50ms");
         let mut stack = if own_server { plan.own_server() } else { plan }.start().await?;
         let name: String = sqlx::query_scalar("select current_database()").fetch_one(stack.pool()).await?;
         let at = Addresses {
@@ -70,6 +69,7 @@ impl Bench {
         let health = local(free_port()?);
         let mut settings = relay(&self.at, health);
         settings.extend([
+            ("PUBSUB_PROJECT_ID", crate::programs::PROJECT.to_owned()),
             ("BACKLINE_RELAY_PUBLISH_TIMEOUT", "700ms".to_owned()),
             ("BACKLINE_RELAY_LEASE", "1500ms".to_owned()),
             ("BACKLINE_RELAY_COMMIT_LAG", "500ms".to_owned()),

@@ -71,7 +71,7 @@ pub(crate) async fn run(url: &str, args: WorkerArgs) -> anyhow::Result<()> {
 }
 
 fn spec() -> KindSpec {
-    KindSpec { keep_input: false, serial: Some(Serial::Exclusive), ..KindSpec::new(Mode::Command, "bench:none") }
+    KindSpec { keep_input: false, serial: Serial::Exclusive, ..KindSpec::new(Mode::Command, "bench:none") }
         .with_native_idempotency(Duration::from_secs(3600))
 }
 

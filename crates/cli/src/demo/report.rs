@@ -38,7 +38,7 @@ impl Report {
     }
 
     pub(super) fn good(&self) -> bool {
-        self.never_happened().is_empty() && self.balance.balances(self.payments)
+        self.came_to_rest && self.never_happened().is_empty() && self.balance.balances(self.payments)
     }
 
     /// Everything before the last line.

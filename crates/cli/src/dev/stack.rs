@@ -74,7 +74,7 @@ impl Stack {
         [
             ("DATABASE_URL", self.database_url.clone()),
             ("PUBSUB_EMULATOR_HOST", self.emulator.to_string()),
-            ("PUBSUB_PROJECT", "backline".to_owned()),
+            ("PUBSUB_PROJECT_ID", "backline".to_owned()),
             ("PUBSUB_PROJECT_ID", "backline".to_owned()),
         ]
     }

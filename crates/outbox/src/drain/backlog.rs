@@ -1,6 +1,7 @@
 //! How much waits, for gauges.
 
 use super::DrainError;
+use crate::run_tx;
 use sqlx::PgPool;
 
 /// The outbox from outside.
@@ -19,7 +20,9 @@ pub struct Backlog {
 /// # Errors
 /// The database's error.
 pub async fn backlog(pool: &PgPool) -> Result<Backlog, DrainError> {
-    let waiting = sqlx::query_file!("sql/backlog.sql").fetch_one(pool).await?;
-    let parked = sqlx::query_file_scalar!("sql/parked_count.sql").fetch_one(pool).await?;
-    Ok(Backlog { lanes: waiting.lanes, oldest_seconds: waiting.oldest_seconds, parked })
+    run_tx!(pool, "relay.backlog", |tx| async {
+        let waiting = sqlx::query_file!("sql/backlog.sql").fetch_one(&mut *tx).await?;
+        let parked = sqlx::query_file_scalar!("sql/parked_count.sql").fetch_one(&mut *tx).await?;
+        Ok::<_, DrainError>(Backlog { lanes: waiting.lanes, oldest_seconds: waiting.oldest_seconds, parked })
+    })
 }

@@ -1,6 +1,7 @@
 //! Reading what waits.
 
 use super::DrainError;
+use crate::run_tx;
 use backline_envelope::{Envelope, InvalidJson, Payload};
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -52,9 +53,11 @@ pub async fn read_batch(
 ) -> Result<Vec<Entry>, DrainError> {
     let rows = i64::try_from(rows).unwrap_or(i64::MAX);
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    let found = sqlx::query_file_as!(Row, "sql/read_batch.sql", lane, after, rows, bytes, paused_topics)
-        .fetch_all(pool)
-        .await?;
+    // In a transaction, so that a pooler keeps parsing and running the statement on one server connection.
+    let found = run_tx!(pool, "relay.read", |tx| async {
+        let query = sqlx::query_file_as!(Row, "sql/read_batch.sql", lane, after, rows, bytes, paused_topics);
+        Ok::<_, DrainError>(query.fetch_all(tx).await?)
+    })?;
     let mut entries = found
         .into_iter()
         .map(|row| row.into_entry().map_err(|error| sqlx::Error::Decode(error.into())))

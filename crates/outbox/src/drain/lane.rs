@@ -98,5 +98,7 @@ pub async fn release_lane(pool: &PgPool, taken: &TakenLane, mark: i64) -> Result
 /// # Errors
 /// The database's error.
 pub async fn horizon(pool: &PgPool) -> Result<i64, DrainError> {
-    Ok(sqlx::query_file_scalar!("sql/horizon.sql").fetch_one(pool).await?)
+    run_tx!(pool, "relay.horizon", |tx| async {
+        Ok::<_, DrainError>(sqlx::query_file_scalar!("sql/horizon.sql").fetch_one(tx).await?)
+    })
 }

@@ -24,7 +24,10 @@ pub struct Reoffered {
 /// The database's error; what was swept before it stays swept.
 pub async fn reoffer_unsealed(pool: &PgPool, page: i64, max_offers: i32) -> Result<Reoffered, DrainError> {
     let mut total = Reoffered::default();
-    for required in sqlx::query_file!("sql/required_consumers.sql").fetch_all(pool).await? {
+    let all = run_tx!(pool, "relay.required", |tx| async {
+        Ok::<_, DrainError>(sqlx::query_file!("sql/required_consumers.sql").fetch_all(tx).await?)
+    })?;
+    for required in all {
         loop {
             let (looked_at, done) =
                 sweep_page(pool, &required.event_type, &required.consumer, page, max_offers).await?;

@@ -30,7 +30,7 @@ impl Process {
         command
             .env("DATABASE_URL", url)
             .env("PUBSUB_EMULATOR_HOST", setup.emulator.addr.to_string())
-            .env("PUBSUB_PROJECT", "project")
+            .env("PUBSUB_PROJECT_ID", "project")
             .env("BACKLINE_RELAY_HEALTH", &health)
             .env("BACKLINE_RELAY_LEASE", "2s")
             .env("BACKLINE_RELAY_PUBLISH_TIMEOUT", "1s")

@@ -1,7 +1,9 @@
 //! The one seam where handlers lose their types: the runtime keeps them in a map by kind.
 
 use crate::Error;
-use crate::author::{Command, Conclusion, Evidence, Guard, KindSpec, Operation, Read, Reconcile, Record, Step};
+use crate::author::{
+    Command, Conclusion, Evidence, Guard, KindSpec, Operation, Read, Reconcile, Record, Step,
+};
 use crate::transition::State;
 use backline_failure::{Call, Failure, Resolution};
 use backline_outbox::run_tx;
@@ -92,7 +94,11 @@ pub(crate) enum PrepareError {
 fn decode<T: DeserializeOwned>(input: &str) -> Result<T, Failure> {
     // serde_json's default recursion limit (128) refuses stack-deep documents.
     serde_json::from_str(input).map_err(|error| {
-        Failure::poison("input_undecodable").with_detail(format!("line {} column {}", error.line(), error.column()))
+        Failure::poison("input_undecodable").with_detail(format!(
+            "line {} column {}",
+            error.line(),
+            error.column()
+        ))
     })
 }
 

@@ -19,8 +19,8 @@ pub struct KindSpec {
     pub mode: Mode,
     /// Provider and account, for example `stripe:platform`: budget, breaker and pause are per account.
     pub provider_account: String,
-    /// Serial behavior; `None` ignores serial keys.
-    pub serial: Option<Serial>,
+    /// How operations with the same serial key exclude each other.
+    pub serial: Serial,
     /// How long the provider deduplicates by our key after the first submission; `None` = it does not.
     pub idempotency_window: Option<Duration>,
     /// How late a request may still apply after the caller gave up.
@@ -50,7 +50,7 @@ impl KindSpec {
         Self {
             mode,
             provider_account: provider_account.into(),
-            serial: None,
+            serial: Serial::Exclusive,
             idempotency_window: None,
             // A proxy or load balancer may hold a request this long before it reaches the provider.
             linger: Duration::from_secs(60),

@@ -4,7 +4,6 @@ use crate::Error;
 use crate::claim::{MadeReady, lower};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -28,55 +27,60 @@ pub(crate) struct Request {
 }
 
 /// Takes up to `limit` requests of `kinds` out of intake and accepts them. `unmarked` scans from the beginning: the
-/// truth behind the mark. Returns how many requests were taken.
+/// truth behind the mark. Returns how many were taken, and the highest sequence number by kind.
 pub(crate) async fn fold(
     tx: &mut PgConnection,
     kinds: &[String],
     limit: i64,
     unmarked: bool,
-    commit_lag: Duration,
-) -> Result<usize, Error> {
-    let lag = i64::try_from(commit_lag.as_millis()).unwrap_or(i64::MAX);
-    let rows = sqlx::query_file!("sql/take_intake.sql", kinds, limit, unmarked, lag).fetch_all(&mut *tx).await?;
-    if rows.is_empty() {
-        return Ok(0);
+) -> Result<(usize, BTreeMap<String, i64>), Error> {
+    let mut rows =
+        sqlx::query_file!("sql/take_intake.sql", kinds, limit, unmarked).fetch_all(&mut *tx).await?;
+    let mut highest: BTreeMap<String, i64> = BTreeMap::new();
+    rows.sort_unstable_by_key(|row| row.seq);
+    for row in &rows {
+        match highest.get_mut(&row.kind) {
+            Some(seq) => *seq = row.seq,
+            None => drop(highest.insert(row.kind.clone(), row.seq)),
+        }
     }
     let taken = rows.len();
-    // Behind the mark everything is gone and nobody can commit late any more.
-    let mut marks: BTreeMap<String, i64> = BTreeMap::new();
-    let mut requests: Vec<(i64, Request)> = Vec::with_capacity(taken);
-    for row in rows {
-        if row.settled {
-            let mark = marks.entry(row.kind.clone()).or_insert(row.seq);
-            *mark = (*mark).max(row.seq);
-        }
-        requests.push((
-            row.seq,
-            Request {
-                id: row.operation_id,
-                kind: row.kind,
-                organization: row.organization,
-                project: row.project,
-                operation_key: row.operation_key,
-                input: row.input,
-                input_version: row.input_version,
-                delay_ms: row.delay_ms,
-                expires_at: row.expires_at,
-                serial_key: row.serial_key,
-                priority: row.priority,
-                correlation_id: row.correlation_id,
-                causation_id: row.causation_id,
-                traceparent: row.traceparent,
-            },
-        ));
+    let requests = rows
+        .into_iter()
+        .map(|row| Request {
+            id: row.operation_id,
+            kind: row.kind,
+            organization: row.organization,
+            project: row.project,
+            operation_key: row.operation_key,
+            input: row.input,
+            input_version: row.input_version,
+            delay_ms: row.delay_ms,
+            expires_at: row.expires_at,
+            serial_key: row.serial_key,
+            priority: row.priority,
+            correlation_id: row.correlation_id,
+            causation_id: row.causation_id,
+            traceparent: row.traceparent,
+        })
+        .collect();
+    accept(tx, requests).await?;
+    Ok((taken, highest))
+}
+
+/// Sets the marks behind which nothing is scanned except by the unmarked scan.
+pub(crate) async fn mark(
+    tx: &mut PgConnection,
+    marks: &BTreeMap<String, i64>,
+    unmarked: bool,
+) -> Result<(), sqlx::Error> {
+    if marks.is_empty() {
+        return Ok(());
     }
-    requests.sort_by_key(|(seq, _)| *seq);
-    accept(tx, requests.into_iter().map(|(_, request)| request).collect()).await?;
-    if !marks.is_empty() {
-        let (names, seqs): (Vec<String>, Vec<i64>) = marks.into_iter().unzip();
-        sqlx::query_file!("sql/mark_intake.sql", &names, &seqs, unmarked).execute(&mut *tx).await?;
-    }
-    Ok(taken)
+    let names: Vec<String> = marks.keys().cloned().collect();
+    let seqs: Vec<i64> = marks.values().copied().collect();
+    sqlx::query_file!("sql/mark_intake.sql", &names, &seqs, unmarked).execute(tx).await?;
+    Ok(())
 }
 
 /// Accepts requests, oldest first, in the caller's transaction. Of a command asked for twice the first wins; of a
@@ -85,19 +89,21 @@ pub(crate) async fn accept(tx: &mut PgConnection, requests: Vec<Request>) -> Res
     if requests.is_empty() {
         return Ok(());
     }
-    let mut merged: BTreeMap<Uuid, (usize, i64, Request)> = BTreeMap::new();
+    let mut merged: BTreeMap<Uuid, Merged> = BTreeMap::new();
     for (order, request) in requests.into_iter().enumerate() {
         match merged.entry(request.id) {
             std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert((order, 1, request));
+                entry.insert(Merged { order, requests: 1, newest: None, first: request });
             }
             std::collections::btree_map::Entry::Occupied(mut entry) => {
-                entry.get_mut().1 += 1;
+                let merged = entry.get_mut();
+                merged.requests += 1;
+                merged.newest = Some(request.input);
             }
         }
     }
-    let mut rows: Vec<(usize, i64, Request)> = merged.into_values().collect();
-    rows.sort_by_key(|(order, ..)| *order);
+    let mut rows: Vec<Merged> = merged.into_values().collect();
+    rows.sort_by_key(|row| row.order);
     let column = Columns::from(&rows);
     let accepted = sqlx::query_file!(
         "sql/accept_operations.sql",
@@ -116,6 +122,7 @@ pub(crate) async fn accept(tx: &mut PgConnection, requests: Vec<Request>) -> Res
         &column.correlation_id,
         &column.causation_id as _,
         &column.traceparent as _,
+        &column.newest,
     )
     .fetch_all(&mut *tx)
     .await?;
@@ -139,6 +146,16 @@ pub(crate) async fn accept(tx: &mut PgConnection, requests: Vec<Request>) -> Res
     Ok(())
 }
 
+/// Requests of one batch for one operation.
+struct Merged {
+    /// Place of the first in the batch.
+    order: usize,
+    requests: i64,
+    /// Input of the last, where there were several: a desired state's ids as asked for most recently.
+    newest: Option<String>,
+    first: Request,
+}
+
 /// The statement's arrays.
 #[derive(Default)]
 struct Columns {
@@ -157,12 +174,15 @@ struct Columns {
     correlation_id: Vec<Uuid>,
     causation_id: Vec<Option<Uuid>>,
     traceparent: Vec<Option<String>>,
+    newest: Vec<String>,
 }
 
 impl Columns {
-    fn from(rows: &[(usize, i64, Request)]) -> Self {
+    fn from(rows: &[Merged]) -> Self {
         let mut columns = Self::default();
-        for (_, requests, row) in rows {
+        for merged in rows {
+            let row = &merged.first;
+            columns.newest.push(merged.newest.clone().unwrap_or_else(|| row.input.clone()));
             columns.id.push(row.id);
             columns.kind.push(row.kind.clone());
             columns.organization.push(row.organization);
@@ -170,7 +190,7 @@ impl Columns {
             columns.operation_key.push(row.operation_key.clone());
             columns.input.push(row.input.clone());
             columns.input_version.push(row.input_version);
-            columns.requests.push(*requests);
+            columns.requests.push(merged.requests);
             columns.delay_ms.push(row.delay_ms);
             columns.expires_at.push(row.expires_at);
             columns.serial_key.push(row.serial_key.clone());

@@ -111,7 +111,9 @@ impl LeaseKeeper {
         let until = Deadline::after(self.duration);
         let millis = i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX);
         let kept: Vec<i64> = run_tx!(pool, "renew_lease", |tx| async {
-            let kept = sqlx::query_file_scalar!("sql/renew_leases.sql", &ids, millis, self.process).fetch_all(&mut *tx).await?;
+            let kept = sqlx::query_file_scalar!("sql/renew_leases.sql", &ids, millis, self.process)
+                .fetch_all(&mut *tx)
+                .await?;
             Ok::<_, Error>(kept)
         })?;
         let live = self.lock();

@@ -5,6 +5,7 @@ mod identity;
 mod lanes;
 mod lease;
 mod round;
+mod trail;
 
 pub(crate) use fold::{Request, accept};
 pub(crate) use identity::{operation_id, stored_key};
@@ -34,6 +35,8 @@ pub(crate) struct Claim {
     pub(crate) fence: Fence,
     pub(crate) input: String,
     pub(crate) input_version: i32,
+    /// Set when its ready lane has a cap: the room it took must be given back.
+    pub(crate) capped: Option<i16>,
     pub(crate) lookups: i32,
     /// Look up, do not submit.
     pub(crate) resolving: bool,
@@ -76,7 +79,7 @@ pub(crate) struct ClaimedRow {
 }
 
 impl Claim {
-    pub(crate) fn new(row: ClaimedRow, nonce: i64, lease: LeaseShare) -> Self {
+    pub(crate) fn new(row: ClaimedRow, nonce: i64, lease: LeaseShare, capped: bool) -> Self {
         Self {
             operation: Operation {
                 id: row.id,
@@ -95,6 +98,7 @@ impl Claim {
                 claimed_at: row.claimed_at,
             },
             fence: Fence { token: row.token, nonce, lease: row.lease_id },
+            capped: capped.then_some(row.priority),
             input: row.input,
             input_version: row.input_version,
             lookups: row.lookups,

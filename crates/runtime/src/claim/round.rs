@@ -1,13 +1,15 @@
 //! One claim round: fold committed requests, then claim what is ready, in one transaction.
 
 use crate::Error;
-use crate::claim::fold::fold;
+use crate::claim::fold::{fold, mark};
+use crate::claim::trail::Trail;
 use crate::claim::{Claim, ClaimedRow, LeaseKeeper};
 use backline_failure::Deadline;
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -27,7 +29,7 @@ pub(crate) struct Claimer {
     pub(crate) repeats: Vec<i32>,
     pub(crate) owner: String,
     pub(crate) keeper: LeaseKeeper,
-    pub(crate) commit_lag: Duration,
+    trail: Mutex<Trail>,
     started: Instant,
     unmarked_at: AtomicU64,
 }
@@ -38,6 +40,8 @@ pub(crate) struct Round {
     pub(crate) folded: usize,
     pub(crate) claims: Vec<Claim>,
 }
+
+type LaneKey = (String, Uuid, i16);
 
 struct Lane {
     kind: String,
@@ -64,7 +68,7 @@ impl Claimer {
             repeats,
             owner,
             keeper,
-            commit_lag,
+            trail: Mutex::new(Trail::new(commit_lag)),
             started,
             unmarked_at: AtomicU64::new(0),
         }
@@ -75,19 +79,23 @@ impl Claimer {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) + 1;
         let last = self.unmarked_at.load(Ordering::Relaxed);
-        let unmarked = last == 0 || now - last > u64::try_from(UNMARKED_EVERY.as_millis()).unwrap_or(u64::MAX);
+        let unmarked =
+            last == 0 || now - last > u64::try_from(UNMARKED_EVERY.as_millis()).unwrap_or(u64::MAX);
         let nonce: i64 = rand::random();
         // Read before the statement is sent: the local end is never later than the database's.
         let until = Deadline::after(self.keeper.duration);
-        let (folded, rows) = run_tx!(&self.pool, "claim", |tx| async {
-            let folded = fold(tx, &self.kinds, i64::from(limit), unmarked, self.commit_lag).await?;
+        let marks = self.trail().due(Instant::now());
+        let (folded, highest, (rows, capped)) = run_tx!(&self.pool, "claim", |tx| async {
+            let (folded, highest) = fold(tx, &self.kinds, i64::from(limit), unmarked).await?;
+            mark(tx, &marks, unmarked).await?;
             let rows = self.claim(tx, limit, unmarked, nonce).await?;
-            Ok::<_, Error>((folded, rows))
+            Ok::<_, Error>((folded, highest, rows))
         })?;
+        self.trail().note(Instant::now(), highest);
         if unmarked {
             self.unmarked_at.store(now, Ordering::Relaxed);
         }
-        Ok(Round { folded, claims: self.hold(rows, nonce, until) })
+        Ok(Round { folded, claims: self.hold(rows, nonce, until, &capped) })
     }
 
     /// Claims up to `limit` unknown operations that are due, to repeat or to look up.
@@ -111,7 +119,11 @@ impl Claimer {
             .await?;
             Ok::<_, Error>(rows)
         })?;
-        Ok(self.hold(rows, nonce, until))
+        Ok(self.hold(rows, nonce, until, &HashSet::new()))
+    }
+
+    fn trail(&self) -> std::sync::MutexGuard<'_, Trail> {
+        self.trail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lease_ms(&self) -> i64 {
@@ -124,22 +136,27 @@ impl Claimer {
         limit: i32,
         unmarked: bool,
         nonce: i64,
-    ) -> Result<Vec<ClaimedRow>, Error> {
-        let locked = sqlx::query_file!("sql/lock_lanes.sql", &self.kinds, LANES.min(i64::from(limit)), unmarked)
-            .fetch_all(&mut *tx)
-            .await?;
-        let Ok(count) = i32::try_from(locked.len()) else { return Ok(Vec::new()) };
+    ) -> Result<(Vec<ClaimedRow>, HashSet<LaneKey>), Error> {
+        let locked =
+            sqlx::query_file!("sql/lock_lanes.sql", &self.kinds, LANES.min(i64::from(limit)), unmarked)
+                .fetch_all(&mut *tx)
+                .await?;
+        let Ok(count) = i32::try_from(locked.len()) else { return Ok(Default::default()) };
         if count == 0 {
-            return Ok(Vec::new());
+            return Ok(Default::default());
         }
         // Rounds up, so that few lanes still fill the batch; the batch may exceed the limit by a lane's rounding,
         // which `left` takes back.
         let share = limit.saturating_add(count - 1) / count;
         let mut left = limit;
         let mut lanes = Vec::with_capacity(locked.len());
+        let mut capped = HashSet::new();
         for row in locked {
             let quota = share.min(left).min(row.room.unwrap_or(i32::MAX));
             left -= quota;
+            if row.room.is_some() {
+                capped.insert((row.kind.clone(), row.organization, row.priority));
+            }
             lanes.push(Lane {
                 kind: row.kind,
                 organization: row.organization,
@@ -192,12 +209,27 @@ impl Claimer {
         )
         .execute(&mut *tx)
         .await?;
-        Ok(rows)
+        Ok((rows, capped))
     }
 
-    fn hold(&self, rows: Vec<ClaimedRow>, nonce: i64, until: Deadline) -> Vec<Claim> {
+    fn hold(
+        &self,
+        rows: Vec<ClaimedRow>,
+        nonce: i64,
+        until: Deadline,
+        capped: &HashSet<LaneKey>,
+    ) -> Vec<Claim> {
         let Some(lease) = rows.first().map(|row| row.lease_id) else { return Vec::new() };
         let shares = self.keeper.adopt(lease, rows.len(), until);
-        rows.into_iter().zip(shares).map(|(row, share)| Claim::new(row, nonce, share)).collect()
+        let in_capped_lane = |row: &ClaimedRow| {
+            !capped.is_empty() && capped.contains(&(row.kind.clone(), row.organization, row.priority))
+        };
+        rows.into_iter()
+            .zip(shares)
+            .map(|(row, share)| {
+                let capped = in_capped_lane(&row);
+                Claim::new(row, nonce, share, capped)
+            })
+            .collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::claim::MadeReady;
 use crate::finish::columns::{Evidencing, Finishing, Leaving};
-use crate::finish::follow::follow;
+use crate::finish::follow::{follow, freed};
 use crate::finish::{Ended, How};
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
@@ -43,7 +43,9 @@ pub(crate) async fn write(pool: &PgPool, ends: &[Ended]) -> Result<HashSet<Uuid>
             }
             evidence.write(tx).await?;
         }
-        follow(tx, released, ready).await?;
+        let room = ends.iter().filter(|ended| accepted.contains(&ended.claim.operation.id));
+        let room = room.filter_map(|ended| freed(&ended.claim)).collect();
+        follow(tx, released, ready, room).await?;
         Ok::<_, Error>(accepted)
     })
 }

@@ -61,7 +61,9 @@ impl Finishing {
 
 impl Leaving {
     pub(crate) fn push(&mut self, ended: &Ended) {
-        let How::Leave { state, delay, counted, next_submission, repeatable, failure } = &ended.how else { return };
+        let How::Leave { state, delay, counted, next_submission, repeatable, failure } = &ended.how else {
+            return;
+        };
         self.id.push(ended.claim.operation.id);
         self.token.push(ended.claim.fence.token);
         self.nonce.push(ended.claim.fence.nonce);

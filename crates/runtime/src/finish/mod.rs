@@ -29,12 +29,7 @@ pub(crate) struct Ended {
 #[derive(Debug)]
 pub(crate) enum How {
     /// The generation is over.
-    Finish {
-        outcome: State,
-        code: Option<String>,
-        detail: Option<String>,
-        output: Option<String>,
-    },
+    Finish { outcome: State, code: Option<String>, detail: Option<String>, output: Option<String> },
     /// The operation stays open.
     Leave {
         state: State,
@@ -52,7 +47,10 @@ impl How {
     /// Whether the handler writes rows of its own with this end.
     pub(crate) fn records(&self, handler: &dyn Handler) -> bool {
         handler.records()
-            && matches!(self, Self::Finish { outcome: State::Succeeded | State::Rejected | State::Obsolete, .. })
+            && matches!(
+                self,
+                Self::Finish { outcome: State::Succeeded | State::Rejected | State::Obsolete, .. }
+            )
     }
 
     pub(crate) fn finish(outcome: State, code: Option<&str>, detail: Option<String>) -> Self {

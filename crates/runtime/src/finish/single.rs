@@ -6,7 +6,7 @@ use crate::author::erased::{Ending, Handler};
 use crate::claim::MadeReady;
 use crate::finish::batch::{finish, leave};
 use crate::finish::columns::{Evidencing, Finishing, Leaving};
-use crate::finish::follow::follow;
+use crate::finish::follow::{follow, freed};
 use crate::finish::{Ended, How};
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
@@ -40,6 +40,7 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
             .await?;
         return if own.is_some() { Ok(()) } else { Err(Error::Fenced) };
     };
+    let room = freed(claim).into_iter().collect();
     match &ended.how {
         How::Finish { outcome, code, detail, output } => {
             if ended.how.records(handler) {
@@ -56,11 +57,12 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
             row.push(ended);
             if locked.newer {
                 let next = end_generation(tx, &row).await?;
-                follow(tx, next.0, next.1).await?;
+                follow(tx, next.0, next.1, room).await?;
             } else {
                 let released = finish(tx, &row).await?;
-                let released = released.into_iter().filter_map(|(_, o, key)| key.map(|key| (o, key))).collect();
-                follow(tx, released, Vec::new()).await?;
+                let released =
+                    released.into_iter().filter_map(|(_, o, key)| key.map(|key| (o, key))).collect();
+                follow(tx, released, Vec::new(), room).await?;
             }
         }
         How::Leave { .. } => {
@@ -69,9 +71,10 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
             evidence.push(ended, false);
             let left = leave(tx, &row).await?;
             evidence.write(tx).await?;
-            let released = left.iter().filter_map(|l| l.released_key.clone().map(|key| (l.organization, key)));
+            let released =
+                left.iter().filter_map(|l| l.released_key.clone().map(|key| (l.organization, key)));
             let released = released.collect();
-            follow(tx, released, left.into_iter().filter_map(|l| l.ready).collect()).await?;
+            follow(tx, released, left.into_iter().filter_map(|l| l.ready).collect(), room).await?;
         }
     }
     Ok(())

@@ -85,7 +85,8 @@ impl Budgets {
                 self.ask(account, budget, &mut local).await?
             };
             if let Some(wait) = wait {
-                metrics::counter!("backline_budget_waits_total", "provider" => account.to_owned()).increment(1);
+                metrics::counter!("backline_budget_waits_total", "provider" => account.to_owned())
+                    .increment(1);
                 tokio::time::sleep(wait).await;
             }
         }
@@ -94,7 +95,12 @@ impl Budgets {
     }
 
     /// Asks the fleet's bucket for a slice; returns how long to wait when it gave nothing.
-    async fn ask(&self, account: &str, budget: &Account, local: &mut Local) -> Result<Option<Duration>, Error> {
+    async fn ask(
+        &self,
+        account: &str,
+        budget: &Account,
+        local: &mut Local,
+    ) -> Result<Option<Duration>, Error> {
         let wanted = (budget.limits.rate * SLICE_SECONDS).max(1.0);
         let got = sqlx::query_file!(
             "sql/budget_take.sql",

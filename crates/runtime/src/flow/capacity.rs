@@ -69,13 +69,22 @@ impl Capacity {
     pub fn check(&self, longest_request: Duration) -> Result<(), Error> {
         let bad = |name, reason: String| Err(Error::Setting { name, reason });
         if self.operations == 0 || self.claim_batch == 0 || self.connections < 2 {
-            return bad("capacity", "operations and claim batch must be at least 1, connections at least 2".into());
+            return bad(
+                "capacity",
+                "operations and claim batch must be at least 1, connections at least 2".into(),
+            );
         }
         if longest_request >= self.lease {
-            return bad("lease", format!("{:?} must be longer than the request timeout {longest_request:?}", self.lease));
+            return bad(
+                "lease",
+                format!("{:?} must be longer than the request timeout {longest_request:?}", self.lease),
+            );
         }
         if self.acquire_timeout >= self.lease {
-            return bad("acquire_timeout", format!("{:?} must be shorter than the lease {:?}", self.acquire_timeout, self.lease));
+            return bad(
+                "acquire_timeout",
+                format!("{:?} must be shorter than the lease {:?}", self.acquire_timeout, self.lease),
+            );
         }
         if self.poll.is_zero() {
             return bad("poll", "must not be zero".into());

@@ -26,7 +26,11 @@ pub(crate) struct Health {
 }
 
 /// Serves until `stop`; returns the address it listens on.
-pub(crate) async fn serve(health: Health, listen: SocketAddr, stop: CancellationToken) -> Result<SocketAddr, Error> {
+pub(crate) async fn serve(
+    health: Health,
+    listen: SocketAddr,
+    stop: CancellationToken,
+) -> Result<SocketAddr, Error> {
     let listener = TcpListener::bind(listen).await.map_err(Error::Health)?;
     let address = listener.local_addr().map_err(Error::Health)?;
     let pages = Router::new()

@@ -1,12 +1,12 @@
 //! Logs and traces of one process.
 
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::collections::HashMap;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
@@ -51,7 +51,11 @@ impl Drop for Telemetry {
 ///
 /// # Errors
 /// [`TelemetryError`] naming the setting.
-pub fn init_telemetry(service: &str, filter: &str, otlp_endpoint: Option<&str>) -> Result<Telemetry, TelemetryError> {
+pub fn init_telemetry(
+    service: &str,
+    filter: &str,
+    otlp_endpoint: Option<&str>,
+) -> Result<Telemetry, TelemetryError> {
     let logs = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)

@@ -5,8 +5,10 @@ use sqlx::PgPool;
 #[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]
 pub(crate) async fn gauges(pool: &PgPool) -> Result<(), sqlx::Error> {
     for row in sqlx::query_file!("sql/gauge_unpublished.sql").fetch_all(pool).await? {
-        metrics::gauge!("backline_outbox_unpublished_entries", "topic" => row.topic.clone()).set(row.entries as f64);
-        metrics::gauge!("backline_outbox_oldest_unpublished_seconds", "topic" => row.topic).set(row.oldest_seconds);
+        metrics::gauge!("backline_outbox_unpublished_entries", "topic" => row.topic.clone())
+            .set(row.entries as f64);
+        metrics::gauge!("backline_outbox_oldest_unpublished_seconds", "topic" => row.topic)
+            .set(row.oldest_seconds);
     }
     for row in sqlx::query_file!("sql/gauge_open.sql").fetch_all(pool).await? {
         let labels = [

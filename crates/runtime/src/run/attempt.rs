@@ -66,7 +66,8 @@ impl Attempts {
             }
             if u32::try_from(claim.operation.attempt).unwrap_or(u32::MAX) > spec.policy.max_attempts {
                 // Claims that crashed their process every time: nothing came back to decide on.
-                let failure = Failure::transient("attempts_spent").with_detail("every attempt ended without an answer");
+                let failure =
+                    Failure::transient("attempts_spent").with_detail("every attempt ended without an answer");
                 return after_failure(spec, claim, failure, false);
             }
         }
@@ -100,12 +101,9 @@ impl Attempts {
         let result = perform(handler, &call, prepared.as_ref()).await;
         drop(permit);
         match result {
-            Ok(Performed::Output(output)) => How::Finish {
-                outcome: State::Succeeded,
-                code: None,
-                detail: None,
-                output: Some(output),
-            },
+            Ok(Performed::Output(output)) => {
+                How::Finish { outcome: State::Succeeded, code: None, detail: None, output: Some(output) }
+            }
             Ok(Performed::Again(wait)) => How::Leave {
                 state: State::Ready,
                 delay: wait,
@@ -134,7 +132,9 @@ impl Attempts {
             Err(_) => return release(claim, DATABASE_PAUSE),
         };
         let Some(call) = call(spec, claim) else { return release(claim, Duration::ZERO) };
-        let looked = AssertUnwindSafe(handler.resolve(&call, &claim.operation, &claim.input, &evidence)).catch_unwind().await;
+        let looked = AssertUnwindSafe(handler.resolve(&call, &claim.operation, &claim.input, &evidence))
+            .catch_unwind()
+            .await;
         drop(permit);
         let quiet = claim.absent_in_ms.filter(|ms| *ms > 0).and_then(|ms| u64::try_from(ms).ok());
         match looked {
@@ -162,8 +162,9 @@ impl Attempts {
             Ok(Err(failure)) => {
                 self.tell(spec, &failure).await;
                 let jitter = rand::random();
-                let wait = backline_failure::backoff(3, spec.policy.backoff_base, spec.policy.backoff_cap, jitter)
-                    .max(failure.retry_after.unwrap_or_default());
+                let wait =
+                    backline_failure::backoff(3, spec.policy.backoff_base, spec.policy.backoff_cap, jitter)
+                        .max(failure.retry_after.unwrap_or_default());
                 let code = if failure.class == Class::Poison { "input_undecodable" } else { "lookup_failed" };
                 let uncounted = matches!(failure.class, Class::Throttled | Class::Blocked);
                 still_unknown(spec, claim, code, uncounted.then_some(wait))
@@ -209,9 +210,14 @@ impl Attempts {
 
     async fn evidence(&self, claim: &Claim) -> Result<Vec<Evidence>, sqlx::Error> {
         let operation = &claim.operation;
-        let rows = sqlx::query_file!("sql/read_evidence.sql", operation.id, operation.generation, operation.submission)
-            .fetch_all(&self.pool)
-            .await?;
+        let rows = sqlx::query_file!(
+            "sql/read_evidence.sql",
+            operation.id,
+            operation.generation,
+            operation.submission
+        )
+        .fetch_all(&self.pool)
+        .await?;
         Ok(rows
             .into_iter()
             .map(|row| Evidence {
@@ -227,7 +233,11 @@ impl Attempts {
 /// A definite non-application: the next submission may be presented, unless the operation is no longer wanted.
 fn proved_absent(claim: &Claim) -> How {
     if claim.cancel_requested {
-        return How::finish(State::Cancelled, Some("cancel_requested"), Some("proved not applied".to_owned()));
+        return How::finish(
+            State::Cancelled,
+            Some("cancel_requested"),
+            Some("proved not applied".to_owned()),
+        );
     }
     if claim.expired {
         return How::finish(State::Expired, Some("expired"), Some("proved not applied".to_owned()));

@@ -100,13 +100,19 @@ impl ClaimLoop {
         let more = self.capacity.available_permits().min(self.batch - 1);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         let mut permits = first;
-        if more > 0 && let Ok(rest) = Arc::clone(&self.capacity).try_acquire_many_owned(more) {
+        if more > 0
+            && let Ok(rest) = Arc::clone(&self.capacity).try_acquire_many_owned(more)
+        {
             permits.merge(rest);
         }
         Some(permits)
     }
 
-    async fn round(&self, mut permits: OwnedSemaphorePermit, unknown_at: &mut Instant) -> Result<bool, Error> {
+    async fn round(
+        &self,
+        mut permits: OwnedSemaphorePermit,
+        unknown_at: &mut Instant,
+    ) -> Result<bool, Error> {
         let mut found = false;
         if unknown_at.elapsed() >= UNKNOWN_EVERY {
             *unknown_at = Instant::now();
@@ -162,7 +168,9 @@ impl ClaimLoop {
                 return;
             }
         }
-        let next = sqlx::query_file_scalar!("sql/next_due.sql", &self.claimer.kinds).fetch_one(&self.claimer.pool).await;
+        let next = sqlx::query_file_scalar!("sql/next_due.sql", &self.claimer.kinds)
+            .fetch_one(&self.claimer.pool)
+            .await;
         let due = next.ok().flatten().and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
         let wait = due.unwrap_or(self.poll).clamp(SHORTEST_NAP, self.poll);
         tokio::select! {

@@ -29,16 +29,21 @@ pub(crate) fn after_failure(spec: &KindSpec, claim: &Claim, failure: Failure, le
             failure: Some(failure),
         },
         Decision::Reject | Decision::Obsolete if in_doubt => unknown(Duration::ZERO, true, false, failure),
-        Decision::Reject => {
-            How::finish(State::Rejected, Some(&failure.code), Some(failure.detail.clone()).filter(|d| !d.is_empty()))
-        }
-        Decision::Obsolete => {
-            How::finish(State::Obsolete, Some(&failure.code), Some(failure.detail.clone()).filter(|d| !d.is_empty()))
-        }
+        Decision::Reject => How::finish(
+            State::Rejected,
+            Some(&failure.code),
+            Some(failure.detail.clone()).filter(|d| !d.is_empty()),
+        ),
+        Decision::Obsolete => How::finish(
+            State::Obsolete,
+            Some(&failure.code),
+            Some(failure.detail.clone()).filter(|d| !d.is_empty()),
+        ),
         Decision::Unknown => {
             let repeatable = !failure.key_spent;
             let policy = &spec.policy;
-            let ours = backline_failure::backoff(attempt, policy.backoff_base, policy.backoff_cap, rand::random());
+            let ours =
+                backline_failure::backoff(attempt, policy.backoff_base, policy.backoff_cap, rand::random());
             let wait = ours.max(failure.retry_after.unwrap_or_default().min(policy.retry_after_cap));
             unknown(wait, true, repeatable, failure)
         }
@@ -63,11 +68,23 @@ pub(crate) fn after_failure(spec: &KindSpec, claim: &Claim, failure: Failure, le
 }
 
 fn unknown(delay: Duration, counted: bool, repeatable: bool, failure: Failure) -> How {
-    How::Leave { state: State::Unknown, delay, counted, next_submission: false, repeatable, failure: Some(failure) }
+    How::Leave {
+        state: State::Unknown,
+        delay,
+        counted,
+        next_submission: false,
+        repeatable,
+        failure: Some(failure),
+    }
 }
 
 /// What a lookup that could not decide leads to.
-pub(crate) fn still_unknown(spec: &KindSpec, claim: &Claim, code: &'static str, wait: Option<Duration>) -> How {
+pub(crate) fn still_unknown(
+    spec: &KindSpec,
+    claim: &Claim,
+    code: &'static str,
+    wait: Option<Duration>,
+) -> How {
     let lookups = u32::try_from(claim.lookups).unwrap_or(u32::MAX);
     if wait.is_none() && lookups + 1 >= spec.max_lookups {
         return manual(Failure::new(Class::Unknown, code).with_detail("lookups are spent"));
@@ -113,7 +130,9 @@ mod tests {
     use uuid::Uuid;
 
     fn claim(attempt: i32, may_have_left: bool) -> Option<Claim> {
-        let lease = LeaseKeeper::new(Duration::from_secs(1), Uuid::nil()).adopt(1, 1, Deadline::after(Duration::ZERO)).pop()?;
+        let lease = LeaseKeeper::new(Duration::from_secs(1), Uuid::nil())
+            .adopt(1, 1, Deadline::after(Duration::ZERO))
+            .pop()?;
         let now = OffsetDateTime::UNIX_EPOCH;
         Some(Claim {
             operation: Operation {
@@ -133,6 +152,7 @@ mod tests {
                 claimed_at: now,
             },
             fence: Fence { token: 1, nonce: 1, lease: 1 },
+            capped: None,
             input: "{}".to_owned(),
             input_version: 1,
             lookups: 0,

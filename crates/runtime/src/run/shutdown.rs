@@ -27,7 +27,8 @@ impl Exit {
 /// First SIGTERM or SIGINT cancels `soft`, the second `hard`.
 pub(crate) fn on_signals(soft: CancellationToken, hard: CancellationToken) {
     tokio::spawn(async move {
-        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
             tracing::error!("signals cannot be received; only SIGKILL stops this process");
             return;
         };

@@ -19,7 +19,8 @@ pub(crate) async fn declare(pool: &PgPool, workload: &str, handlers: &Handlers) 
             declare_kind(tx, workload, handler.as_ref()).await?;
         }
         wake_capable(tx, &kinds).await?;
-        let resumed = sqlx::query_file_scalar!("sql/resume_accounts.sql", &accounts).fetch_all(&mut *tx).await?;
+        let resumed =
+            sqlx::query_file_scalar!("sql/resume_accounts.sql", &accounts).fetch_all(&mut *tx).await?;
         for account in resumed {
             tracing::warn!(provider = account, "resumed a provider account that the breaker had paused");
         }
@@ -29,10 +30,10 @@ pub(crate) async fn declare(pool: &PgPool, workload: &str, handlers: &Handlers) 
 
 async fn declare_kind(tx: &mut PgConnection, workload: &str, handler: &dyn Handler) -> Result<(), Error> {
     let spec = handler.spec();
-    let serial = spec.serial.map(|serial| match serial {
+    let serial = match spec.serial {
         Serial::Exclusive => "exclusive",
         Serial::Fifo => "fifo",
-    });
+    };
     let window = spec.idempotency_window.map(millis);
     let retention = if spec.financial { "financial" } else { "standard" };
     sqlx::query_file!(

@@ -13,6 +13,7 @@ use sqlx::{PgConnection, PgPool};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use time::OffsetDateTime;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -78,7 +79,10 @@ impl Subscriber {
             self.take(batch).await;
         }
         if !self.subscription.close(self.grace).await {
-            tracing::warn!(consumer = self.consumer.name(), "deliveries were not settled in time; they come again");
+            tracing::warn!(
+                consumer = self.consumer.name(),
+                "deliveries were not settled in time; they come again"
+            );
         }
     }
 
@@ -138,6 +142,16 @@ impl Subscriber {
         if events.is_empty() && parked.is_empty() {
             return Ok(());
         }
+        let floor = sqlx::query_file_scalar!("sql/seal_floor.sql").fetch_one(&self.pool).await?;
+        for delivery in batch {
+            let Some(id) = delivery.attributes.get("ce-id").and_then(|id| id.parse::<Uuid>().ok()) else {
+                continue;
+            };
+            if made_before(id, floor) && events.remove(&id).is_some() {
+                let reason = format!("older than the dedupe window, which begins at {floor}");
+                parked.push((delivery, Some(id), "beyond-window", reason));
+            }
+        }
         let ids: Vec<Uuid> = events.keys().copied().collect();
         run_tx!(&self.pool, "accept", |tx| async {
             let sealed: HashSet<Uuid> =
@@ -146,8 +160,11 @@ impl Subscriber {
                     .await?
                     .into_iter()
                     .collect();
-            let requests =
-                events.iter().filter(|(id, _)| sealed.contains(id)).flat_map(|(_, r)| r.iter().cloned()).collect();
+            let requests = events
+                .iter()
+                .filter(|(id, _)| sealed.contains(id))
+                .flat_map(|(_, r)| r.iter().cloned())
+                .collect();
             accept(tx, requests).await?;
             for (delivery, event, state, reason) in &parked {
                 self.park(tx, delivery, *event, state, reason).await?;
@@ -157,7 +174,8 @@ impl Subscriber {
         })
         .map(|seen| {
             if seen > 0 {
-                metrics::counter!("backline_deliveries_repeated_total", "consumer" => self.consumer.name()).increment(seen);
+                metrics::counter!("backline_deliveries_repeated_total", "consumer" => self.consumer.name())
+                    .increment(seen);
             }
         })
     }
@@ -168,7 +186,9 @@ impl Subscriber {
         loop {
             let last = run_tx!(&self.pool, "accept_parked", |tx| async {
                 let name = self.consumer.name();
-                let rows = sqlx::query_file!("sql/take_parked.sql", name, after, PARKED_PAGE).fetch_all(&mut *tx).await?;
+                let rows = sqlx::query_file!("sql/take_parked.sql", name, after, PARKED_PAGE)
+                    .fetch_all(&mut *tx)
+                    .await?;
                 let (mut taken, mut events, mut requests) = (Vec::new(), Vec::new(), Vec::new());
                 for row in &rows {
                     let attributes = serde_json::from_str(&row.attributes).unwrap_or_default();
@@ -178,7 +198,9 @@ impl Subscriber {
                     }
                 }
                 let ids: Vec<Uuid> = events.iter().map(|(id, _)| *id).collect();
-                let sealed = sqlx::query_file_scalar!("sql/seal_deliveries.sql", &ids, name).fetch_all(&mut *tx).await?;
+                let sealed = sqlx::query_file_scalar!("sql/seal_deliveries.sql", &ids, name)
+                    .fetch_all(&mut *tx)
+                    .await?;
                 for (event, asked) in events {
                     if sealed.contains(&event) {
                         requests.extend(asked);
@@ -208,7 +230,8 @@ impl Subscriber {
         }
         match self.consumer.intents(&event) {
             Ok(intents) => {
-                let requests = intents.into_iter().map(|Intent::Run(operation)| request(&event, operation)).collect();
+                let requests =
+                    intents.into_iter().map(|Intent::Run(operation)| request(&event, operation)).collect();
                 Reading::Accept { event: event.id, requests }
             }
             Err(error @ DecodeError::Unsupported { .. }) => Reading::Park {
@@ -255,6 +278,12 @@ impl Subscriber {
         .await?;
         Ok(())
     }
+}
+
+/// Whether the time bits of an event id are before `floor`; ids of another version count as old.
+fn made_before(id: Uuid, floor: OffsetDateTime) -> bool {
+    let Some(time) = id.get_timestamp() else { return true };
+    i64::try_from(time.to_unix().0).is_ok_and(|seconds| seconds < floor.unix_timestamp())
 }
 
 fn request(event: &Envelope, operation: NewOperation) -> Request {

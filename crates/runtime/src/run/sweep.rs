@@ -74,7 +74,7 @@ impl Sweep {
                         });
                     }
                 }
-                follow(tx, released, ready).await?;
+                follow(tx, released, ready, Vec::new()).await?;
                 Ok::<_, Error>(count)
             })?;
             if moved == 0 {
@@ -91,9 +91,11 @@ impl Sweep {
         run_tx!(&self.pool, "cancel", |tx| async {
             let rows = sqlx::query_file!("sql/cancel_open.sql", PAGE).fetch_all(&mut *tx).await?;
             let count = rows.len();
-            let released =
-                rows.into_iter().filter_map(|row| row.serial_key.map(|key| (row.organization, key))).collect();
-            follow(tx, released, Vec::new()).await?;
+            let released = rows
+                .into_iter()
+                .filter_map(|row| row.serial_key.map(|key| (row.organization, key)))
+                .collect();
+            follow(tx, released, Vec::new(), Vec::new()).await?;
             Ok::<_, Error>(count)
         })
     }
@@ -102,14 +104,16 @@ impl Sweep {
     async fn backstop(&self) -> Result<usize, Error> {
         run_tx!(&self.pool, "backstop", |tx| async {
             sqlx::query_file!("sql/recount_lanes.sql", &self.kinds).execute(&mut *tx).await?;
-            let healed = sqlx::query_file_scalar!("sql/heal_lanes.sql", &self.kinds).fetch_all(&mut *tx).await?;
-            let orphans = sqlx::query_file!("sql/orphan_waiting.sql", &self.kinds).fetch_all(&mut *tx).await?;
+            let healed =
+                sqlx::query_file_scalar!("sql/heal_lanes.sql", &self.kinds).fetch_all(&mut *tx).await?;
+            let orphans =
+                sqlx::query_file!("sql/orphan_waiting.sql", &self.kinds).fetch_all(&mut *tx).await?;
             let found = healed.len() + orphans.len();
             if found > 0 {
                 metrics::counter!("backline_backstop_repairs_total").increment(found as u64);
             }
             let released = orphans.into_iter().map(|row| (row.organization, row.serial_key)).collect();
-            follow(tx, released, Vec::new()).await?;
+            follow(tx, released, Vec::new(), Vec::new()).await?;
             Ok::<_, Error>(found)
         })
     }

@@ -27,22 +27,35 @@ impl Watermark {
     }
 
     /// Waits while the backlog is over the mark, unless `oldest` has waited too long at the broker.
-    pub(crate) async fn hold_back(&mut self, pool: &PgPool, oldest: Option<&Delivery>, soft: &CancellationToken) {
+    pub(crate) async fn hold_back(
+        &mut self,
+        pool: &PgPool,
+        oldest: Option<&Delivery>,
+        soft: &CancellationToken,
+    ) {
         let Some(oldest) = oldest else { return };
         if self.counted_at.is_some_and(|at| at.elapsed() < COUNT_EVERY) {
             return;
         }
         loop {
             self.counted_at = Some(Instant::now());
-            let over = sqlx::query_file_scalar!("sql/backlog_over.sql", &self.kinds, self.limit).fetch_one(pool).await;
-            metrics::gauge!("backline_intake_held_back").set(if matches!(over, Ok(true)) { 1.0 } else { 0.0 });
+            let over = sqlx::query_file_scalar!("sql/backlog_over.sql", &self.kinds, self.limit)
+                .fetch_one(pool)
+                .await;
+            metrics::gauge!("backline_intake_held_back").set(if matches!(over, Ok(true)) {
+                1.0
+            } else {
+                0.0
+            });
             // A database that cannot count is met again, and reported, by the accept that follows.
             if !matches!(over, Ok(true)) || soft.is_cancelled() {
                 return;
             }
             if oldest.publish_time.is_some_and(|at| since(at) > BROKER_PATIENCE) {
                 metrics::counter!("backline_intake_forced_total").increment(1);
-                tracing::error!("deliveries wait at the broker for too long; accepting them above the watermark");
+                tracing::error!(
+                    "deliveries wait at the broker for too long; accepting them above the watermark"
+                );
                 return;
             }
             tokio::select! {
@@ -53,7 +66,10 @@ impl Watermark {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "compared with the broker's clock over hours; decides nothing durable")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compared with the broker's clock over hours; decides nothing durable"
+)]
 fn since(at: OffsetDateTime) -> time::Duration {
     OffsetDateTime::now_utc() - at
 }

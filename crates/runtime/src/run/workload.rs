@@ -8,10 +8,10 @@ use crate::flow::{Budgets, ProviderBudget};
 use crate::observe::{Progress, health::Health, serve};
 use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
+use crate::run::pools::Pools;
 use crate::run::subscriber::{AnyConsumer, Subscriber};
 use crate::run::sweep::Sweep;
 use crate::run::watermark::Watermark;
-use crate::run::pools::Pools;
 use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
 use backline_broker::{Broker, BrokerConfig, FlowLimits};
@@ -168,7 +168,9 @@ impl Workload {
             metrics: self.metrics,
         };
         let loops = TaskTracker::new();
-        for subscriber in subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await? {
+        for subscriber in
+            subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await?
+        {
             loops.spawn(subscriber.run());
         }
         let pages = CancellationToken::new();

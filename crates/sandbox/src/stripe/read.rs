@@ -62,7 +62,13 @@ pub(crate) fn read(
             }
             Ok(list)
         }
-        Endpoint::Intent(id) => one(&world.intents, id, account, now_ms).map(|row| row.render()),
+        Endpoint::Intent(id) => {
+            one(&world.intents, id, account, now_ms).map(|row| row.render()).map_err(|mut error| {
+                // Stripe names this path's parameter, as its confirm and capture do.
+                error.param = Some("intent".to_owned());
+                error
+            })
+        }
         Endpoint::Intents => {
             page(&world.intents, &query(&[("customer", None)]), "/v1/payment_intents", |row| row.render())
         }

@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) struct Things;
 
-/// Somebody wants something.
+/// Somebody ordered something.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ThingRequested {
+pub(crate) struct ThingOrdered {
     /// The operation's key.
     key: String,
     /// Its input.
     order: Order,
 }
 
-impl Event for ThingRequested {
-    const TYPE: &'static str = "ThingRequested";
+impl Event for ThingOrdered {
+    const TYPE: &'static str = "ThingOrdered";
     const VERSION: i32 = 1;
 }
 
 impl Consumer for Things {
     const NAME: &'static str = "promises";
-    const EVENTS: &'static [&'static str] = &[ThingRequested::TYPE];
+    const EVENTS: &'static [&'static str] = &[ThingOrdered::TYPE];
 
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
         let malformed = |field, reason: String| DecodeError::Malformed(Malformed { field, reason });
-        let wanted: ThingRequested = decode(event)?;
+        let wanted: ThingOrdered = decode(event)?;
         let organization =
             event.organization.ok_or_else(|| malformed("organization", "is missing".to_owned()))?;
         let input =

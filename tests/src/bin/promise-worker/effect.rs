@@ -72,13 +72,13 @@ shapes! {
     /// Serial keys exclude.
     Serial = "effect.serial" {
         fn shape(spec: KindSpec, window: Duration) -> KindSpec {
-            KindSpec { serial: Some(backline_runtime::Serial::Exclusive), ..spec.with_native_idempotency(window) }
+            KindSpec { serial: backline_runtime::Serial::Exclusive, ..spec.with_native_idempotency(window) }
         }
     }
     /// Serial keys keep the order.
     Fifo = "effect.fifo" {
         fn shape(spec: KindSpec, window: Duration) -> KindSpec {
-            KindSpec { serial: Some(backline_runtime::Serial::Fifo), ..spec.with_native_idempotency(window) }
+            KindSpec { serial: backline_runtime::Serial::Fifo, ..spec.with_native_idempotency(window) }
         }
     }
     /// Asks for children in its record.
