@@ -17,7 +17,7 @@ create type backline.serial_mode as enum ('exclusive', 'fifo');
 comment on type backline.serial_mode is 'exclusive: operations of one key never overlap. fifo: also in order of acceptance; the head keeps its place through retries.';
 
 create table backline.kind (
-    kind text primary key check (kind ~ '^[a-z][a-z0-9_.-]{0,95}$'),
+    kind text primary key check (length(kind) <= 96 and kind ~ '^[a-z][a-z0-9_.-]*$'),
     workload text not null,
     mode backline.operation_mode not null,
     provider_account text not null,

@@ -3,7 +3,8 @@ select (select count(*) from backline.kind) as "kinds!",
     (select count(distinct consumer) from backline.required_consumer) as "consumers!",
     (select count(*) from generate_series(0, 2) d where to_regclass('backline.outbox_published_'
         || to_char((clock_timestamp() at time zone 'UTC')::date + d, 'YYYYMMDD')) is null) as "days_missing!",
-    (select count(*) from unnest(array['operation_history', 'attempt_evidence']) t where to_regclass('backline.' || t || '_'
+    (select count(*) from unnest(array['operation_history_standard',
+        'operation_history_financial', 'attempt_evidence', 'seal']) t where to_regclass('backline.' || t || '_'
         || to_char(date_trunc('month', clock_timestamp() at time zone 'UTC') + interval '1 month', 'YYYYMM')) is null) as "months_missing!",
     coalesce((select max(oldest_seconds) from backline.v_unpublished), 0)::double precision as "unpublished_seconds!",
     coalesce((select sum(entries) from backline.v_unpublished), 0)::bigint as "unpublished!",

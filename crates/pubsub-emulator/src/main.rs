@@ -28,7 +28,7 @@ struct Args {
     #[arg(long, default_value_t = 10)]
     min_ack_deadline: u64,
     /// Ceiling put on every acknowledgement deadline, in milliseconds, for tests of expiry.
-    #[arg(long)]
+    #[arg(long, env = "PUBSUB_EMULATOR_ACK_DEADLINE_CAP")]
     ack_deadline_cap: Option<u64>,
 }
 

@@ -33,7 +33,12 @@ impl Bench {
     /// # Errors
     /// A program is missing or does not start.
     pub async fn start(own_server: bool, env: &[(&str, String)]) -> anyhow::Result<Bench> {
-        let plan = Stack::builder().without_relay().env(SANDBOX, "SANDBOX_SETTLE_AFTER", "50ms");
+        let plan = Stack::builder()
+            .without_relay()
+            .env(SANDBOX, "SANDBOX_SETTLE_AFTER", "200ms")
+            // What a dead worker had in hand is blocked, with everything of its ordering keys, for this long; the
+            // client asks for a minute.
+            .env(EMULATOR, "PUBSUB_EMULATOR_ACK_DEADLINE_CAP", "1000");
         let mut stack = if own_server { plan.own_server() } else { plan }.start().await?;
         let name: String = sqlx::query_scalar("select current_database()").fetch_one(stack.pool()).await?;
         let at = Addresses {

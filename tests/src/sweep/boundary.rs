@@ -3,6 +3,7 @@
 //! | Site | Where | Plan |
 //! |---|---|---|
 //! | `tx.relay.take` | lanes taken under a lease | R1, R2 |
+//! | `tx.relay.read`, `tx.relay.horizon`, `tx.relay.backlog`, `tx.relay.required` | reading only | R2, R8 |
 //! | `broker.publish` | one publish request | R3, R4, R5 |
 //! | `tx.relay.mark` | confirmed entries leave the outbox | R6, R7, R8 |
 //! | `tx.relay.renew` | leases of lanes lengthened | R9 |
@@ -10,6 +11,8 @@
 //! | `tx.relay.park` | refused entries set aside | R11 |
 //! | `tx.relay.rescan`, `tx.relay.reoffer` | sweeps behind mark and broker | T4, T5 |
 //! | `tx.accept` | seal, operations, identities of a delivery | C1, C2 |
+//! | `tx.accept_parked` | deliveries accepted that waited for a capable build | C2 |
+//! | `tx.read` | authoritative state read before a convergence | D1, D2 |
 //! | `broker.ack` | acknowledgement handed to the client | C11, C12, C16 |
 //! | `tx.claim` | intake folded, operations claimed | C3, D1 |
 //! | `stripe.request` | first byte of a POST, its answer | C4, C5, C6 |
@@ -30,9 +33,13 @@ use std::collections::BTreeSet;
 /// Transactions and calls of the relay that every run passes.
 pub const RELAY: &[&str] = &[
     "broker.publish",
+    "tx.relay.backlog",
+    "tx.relay.horizon",
     "tx.relay.mark",
+    "tx.relay.read",
     "tx.relay.release",
     "tx.relay.reoffer",
+    "tx.relay.required",
     "tx.relay.rescan",
     "tx.relay.take",
 ];
@@ -45,6 +52,7 @@ pub const WORKER: &[&str] = &[
     "broker.ack",
     "stripe.request",
     "tx.accept",
+    "tx.accept_parked",
     "tx.backstop",
     "tx.cancel",
     "tx.claim",
@@ -54,6 +62,7 @@ pub const WORKER: &[&str] = &[
     "tx.finish_one",
     "tx.incarnation",
     "tx.partitions",
+    "tx.read",
     "tx.reclaim",
     "tx.renew_lease",
 ];

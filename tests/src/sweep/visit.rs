@@ -78,7 +78,9 @@ pub async fn open(env: &[(&str, String)]) -> anyhow::Result<Bench> {
 /// # Errors
 /// Something does not settle.
 pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
+    let t0 = std::time::Instant::now();
     let mut bench = open(&[]).await?;
+    eprintln!("T open {:?}", t0.elapsed());
     let mut files = BTreeMap::new();
     for (role, name) in [(Role::Relay, "relay"), (Role::Worker, "worker")] {
         bench.member(name)?.kill9()?;
@@ -91,9 +93,12 @@ pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
         bench.member(name)?.start()?;
         files.insert(name, file);
     }
+    eprintln!("T members {:?}", t0.elapsed());
     bench.pay().await?;
     bench.settled().await?;
+    eprintln!("T settled {:?}", t0.elapsed());
     must_hold(&bench).await?;
+    eprintln!("T checked {:?}", t0.elapsed());
     // Sweeps go by the clock: the last of them may not have gone round yet.
     let all = "each sweep to have gone round";
     eventually(all, async || {

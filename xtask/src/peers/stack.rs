@@ -150,6 +150,8 @@ impl<'a> Stack<'a> {
             ("BACKLINE_SWEEP", "200ms".to_owned()),
             ("BACKLINE_POLL", "100ms".to_owned()),
             ("BACKLINE_COMMIT_LAG", "2s".to_owned()),
+            ("BACKLINE_ACQUIRE_TIMEOUT", "2s".to_owned()),
+            ("BACKLINE_GRACE", "5s".to_owned()),
             ("STRIPE_BASE_URL", format!("http://{stripe}")),
             ("STRIPE_API_KEY", "sk_test_peers".to_owned()),
             ("STRIPE_REQUEST_TIMEOUT", "1s".to_owned()),

@@ -73,7 +73,9 @@ impl Tools {
         for foreign in crate::runner::FOREIGN {
             command.env_remove(foreign);
         }
-        Ok(quiet(&mut command).map(|()| command)?)
+        // No proxy between processes of one machine, and no byte code in the source tree.
+        command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1");
+        Ok(command)
     }
 
     /// Node and the entry point of stripe-stateful-mock.
@@ -111,12 +113,6 @@ impl Tools {
         }
         Ok(file)
     }
-}
-
-/// No proxy between processes of one machine, and no byte code in the source tree.
-fn quiet(command: &mut Command) -> io::Result<()> {
-    command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1");
-    Ok(())
 }
 
 /// A program of the search path.

@@ -20,5 +20,7 @@ pub(super) async fn backlog(bed: &Bed, plan: Plan) -> anyhow::Result<Line> {
     }
     let line = Line::against("backlog", "op/s", &large, &small, Target::AtLeast(0.9));
     let (all, part) = (plan.backlog, plan.backlog_part);
-    Ok(line.note(&format!("first {part} of {all} ready, {SKEW} % in one organization, over 10,000 spread evenly")))
+    Ok(line.note(&format!(
+        "first {part} of {all} ready, {SKEW} % in one organization, over 10,000 spread evenly"
+    )))
 }

@@ -84,7 +84,11 @@ pub(super) async fn drain(bed: &Bed, kind: &'static str, count: i64, shape: Shap
     Ok(real(count) / (bed.last_finish().await? - from))
 }
 
-pub(super) async fn claim(connection: &mut PgConnection, kind: &str, shape: Shape) -> anyhow::Result<Claimed> {
+pub(super) async fn claim(
+    connection: &mut PgConnection,
+    kind: &str,
+    shape: Shape,
+) -> anyhow::Result<Claimed> {
     if shape.lean {
         let query = sqlx::query(include_str!("sql/bare_claim.sql"));
         let rows = query.bind(kind).bind(shape.batch / 10).bind(Uuid::nil()).bind(NONCE);
@@ -109,11 +113,14 @@ pub(super) async fn claim(connection: &mut PgConnection, kind: &str, shape: Shap
         column.quota.push(share);
     }
     let query = sqlx::query(include_str!("../../../runtime/sql/claim.sql"));
-    let query = query.bind(&column.kind).bind(&column.organization).bind(&column.priority).bind(&column.mark_due);
-    let query = query.bind(&column.mark_id).bind(&column.quota).bind(Uuid::nil()).bind("bare").bind(30_000_i64);
+    let query =
+        query.bind(&column.kind).bind(&column.organization).bind(&column.priority).bind(&column.mark_due);
+    let query =
+        query.bind(&column.mark_id).bind(&column.quota).bind(Uuid::nil()).bind("bare").bind(30_000_i64);
     let rows = query.bind(NONCE).fetch_all(&mut *connection).await?;
     let settle = sqlx::query(include_str!("../../../runtime/sql/settle_lanes.sql"));
-    let settle = settle.bind(&column.kind).bind(&column.organization).bind(&column.priority).bind(&column.mark_due);
+    let settle =
+        settle.bind(&column.kind).bind(&column.organization).bind(&column.priority).bind(&column.mark_due);
     // Claimed counts matter to capped lanes only, and there are none.
     settle.bind(&column.mark_id).bind(&column.quota).execute(&mut *connection).await?;
     commit(connection).await?;
@@ -151,7 +158,10 @@ async fn finish(connection: &mut PgConnection, claimed: &Claimed) -> anyhow::Res
     begin(connection).await?;
     finish_rows(connection, claimed).await?;
     let leases = &claimed.lease[..1];
-    sqlx::query("delete from backline.lease where id = any($1)").bind(leases).execute(&mut *connection).await?;
+    sqlx::query("delete from backline.lease where id = any($1)")
+        .bind(leases)
+        .execute(&mut *connection)
+        .await?;
     commit(connection).await?;
     Ok(())
 }

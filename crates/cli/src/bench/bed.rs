@@ -26,7 +26,8 @@ pub(super) struct Bed {
 impl Bed {
     /// Connects, refuses databases that may be somebody's, and puts the bench's own schema in place.
     pub(super) async fn open(url: &str, yes: bool) -> anyhow::Result<Self> {
-        let options: PgConnectOptions = url.parse().context("DATABASE_URL is not a PostgreSQL connection URL")?;
+        let options: PgConnectOptions =
+            url.parse().context("DATABASE_URL is not a PostgreSQL connection URL")?;
         let name = options.get_database().unwrap_or_default().to_owned();
         ensure!(
             yes || OURS.iter().any(|ours| name.starts_with(ours)),
@@ -39,7 +40,10 @@ impl Bed {
             .connect_with(options.clone())
             .await
             .context("DATABASE_URL: PostgreSQL cannot be reached")?;
-        sqlx::raw_sql(include_str!("sql/workshop.sql")).execute(&pool).await.context("is the schema migrated?")?;
+        sqlx::raw_sql(include_str!("sql/workshop.sql"))
+            .execute(&pool)
+            .await
+            .context("is the schema migrated?")?;
         Ok(Self { pool, url: url.to_owned(), options })
     }
 
@@ -129,7 +133,11 @@ impl Bed {
     }
 
     /// Polls a condition.
-    pub(super) async fn until(&self, what: &str, met: impl AsyncFn() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    pub(super) async fn until(
+        &self,
+        what: &str,
+        met: impl AsyncFn() -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
         let end = tokio::time::Instant::now() + PATIENCE;
         while !met().await? {
             ensure!(tokio::time::Instant::now() < end, "{what}: not within {PATIENCE:?}");
@@ -140,7 +148,8 @@ impl Bed {
 
     /// When the last operation was finished, in seconds of the database's clock.
     pub(super) async fn last_finish(&self) -> anyhow::Result<f64> {
-        self.number("select extract(epoch from max(finished_at))::float8 from backline.operation_history").await
+        self.number("select extract(epoch from max(finished_at))::float8 from backline.operation_history")
+            .await
     }
 }
 

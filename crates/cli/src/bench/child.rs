@@ -31,7 +31,8 @@ pub(super) struct Worker(Process);
 impl Worker {
     /// Starts one and waits until it is ready.
     pub(super) fn start(bed: &Bed, start: &Start<'_>) -> anyhow::Result<Self> {
-        let handler = start.handler.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let handler =
+            start.handler.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let log: PathBuf = std::env::temp_dir().join(format!("backline-bench-{}.log", std::process::id()));
         let mut launch = Launch::new(std::env::current_exe()?, log)
             .env("DATABASE_URL", &bed.url)

@@ -4,7 +4,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Microseconds since 1970.
 pub(super) fn now_us() -> i64 {
-    #[expect(clippy::disallowed_methods, reason = "a measurement between two processes of one machine; decides nothing")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a measurement between two processes of one machine; decides nothing"
+    )]
     let now = SystemTime::now();
     now.duration_since(UNIX_EPOCH).ok().and_then(|since| i64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }

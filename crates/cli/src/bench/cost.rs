@@ -32,10 +32,13 @@ struct Counters {
 
 async fn counters(bed: &Bed) -> anyhow::Result<Counters> {
     tokio::time::sleep(COUNTED).await;
-    let dead = "select coalesce(sum(n_dead_tup), 0)::float8 from pg_stat_user_tables where schemaname = 'backline'";
+    let dead =
+        "select coalesce(sum(n_dead_tup), 0)::float8 from pg_stat_user_tables where schemaname = 'backline'";
     Ok(Counters {
         wal: bed.number("select (pg_current_wal_lsn() - '0/0')::float8").await?,
-        commits: bed.number("select xact_commit::float8 from pg_stat_database where datname = current_database()").await?,
+        commits: bed
+            .number("select xact_commit::float8 from pg_stat_database where datname = current_database()")
+            .await?,
         dead: bed.number(dead).await?,
     })
 }
@@ -48,7 +51,8 @@ async fn database(bed: &Bed, plan: Plan, shape: Shape) -> anyhow::Result<Vec<Lin
     let before = counters(bed).await?;
     super::bare_cycle::drain(bed, "bench.noop", plan.rows, shape).await?;
     let bare = counters(bed).await?;
-    let bare = Counters { wal: bare.wal - before.wal, commits: bare.commits - before.commits, dead: bare.dead };
+    let bare =
+        Counters { wal: bare.wal - before.wal, commits: bare.commits - before.commits, dead: bare.dead };
 
     bed.reset().await?;
     bed.operations("bench.noop", plan.rows, 0).await?;
@@ -57,14 +61,21 @@ async fn database(bed: &Bed, plan: Plan, shape: Shape) -> anyhow::Result<Vec<Lin
     let worker = Worker::start(bed, &Start::new(Handler::Noop))?;
     let before = counters(bed).await?;
     let claimed = bed.claimed().await?;
+    let cpu = worker.cpu()?;
     bed.start_claims().await?;
     bed.finished(claimed, plan.rows).await?;
+    let cpu = (worker.cpu()? - cpu) / rows * 1e6;
     let after = counters(bed).await?;
     worker.stop()?;
-    let line = |name: &str, mine: f64, bare: f64, unit| Line::new(name, mine / rows, unit).limit(bare / rows, Target::None);
+    let line = |name: &str, mine: f64, bare: f64, unit| {
+        Line::new(name, mine / rows, unit).limit(bare / rows, Target::None)
+    };
     Ok(vec![
-        line("cost_wal", after.wal - before.wal, bare.wal, "B/op").note("full-page images after a checkpoint included, in the bare run too"),
-        line("cost_commits", after.commits - before.commits, bare.commits, "commit/op").note("the waiting worker's and the bench's own polls are counted"),
+        line("cost_wal", after.wal - before.wal, bare.wal, "B/op")
+            .note("full-page images after a checkpoint included, in the bare run too"),
+        line("cost_commits", after.commits - before.commits, bare.commits, "commit/op")
+            .note("the waiting worker's and the bench's own polls are counted"),
+        Line::new("cost_cpu", cpu, "us/op").note("the worker's own, without PostgreSQL's"),
         line("cost_dead_rows", after.dead, bare.dead, "row/op").note("left in all tables until vacuum comes"),
     ])
 }
@@ -83,8 +94,12 @@ async fn idle(bed: &Bed, plan: Plan) -> anyhow::Result<Vec<Line>> {
     worker.stop()?;
     running.stop().await?;
     Ok(vec![
-        Line::new("cost_memory_idle", memory, "MiB").limit(IDLE_MIB, Target::AtMost(1.0)).note("resident, with a broker subscription"),
-        Line::new("cost_cpu_idle", percent, "% of a core").limit(IDLE_CPU_PERCENT, Target::AtMost(1.0)).note(&format!("over {window:?}")),
+        Line::new("cost_memory_idle", memory, "MiB")
+            .limit(IDLE_MIB, Target::AtMost(1.0))
+            .note("resident, with a broker subscription"),
+        Line::new("cost_cpu_idle", percent, "% of a core")
+            .limit(IDLE_CPU_PERCENT, Target::AtMost(1.0))
+            .note(&format!("over {window:?}")),
     ])
 }
 

@@ -57,7 +57,8 @@ pub(super) async fn ours(
         return Ok(real(rows) / (bed.last_finish().await? - from));
     }
     // The worker holds up to 1,000 that are not finished; the stop ends them.
-    bed.until("enough operations claimed", async || Ok(bed.claimed().await? - claimed >= part + 1000)).await?;
+    bed.until("enough operations claimed", async || Ok(bed.claimed().await? - claimed >= part + 1000))
+        .await?;
     worker.stop()?;
     let nth = "select extract(epoch from finished_at)::float8 from backline.operation_history order by finished_at offset $1 limit 1";
     let to: f64 = sqlx::query_scalar(nth).bind(part - 1).fetch_one(&bed.pool).await?;
@@ -87,7 +88,8 @@ pub(super) async fn own_tx(bed: &Bed, plan: Plan) -> anyhow::Result<Line> {
         mine.push(ours(bed, Handler::Recording, RECORDING, rows, (0, rows)).await?);
     }
     let line = Line::against("cycle_own_tx", "op/s", &mine, &ceiling, Target::AtLeast(0.85));
-    let line = line.note("bare: begin, effect row, finish, commit, without the claim's lock before the effect row");
+    let line =
+        line.note("bare: begin, effect row, finish, commit, without the claim's lock before the effect row");
     Ok(line.peers(4_626.0, "8 connections"))
 }
 

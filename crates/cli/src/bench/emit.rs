@@ -92,7 +92,10 @@ async fn business(bed: &Bed, time: Duration, with_event: bool) -> anyhow::Result
 async fn transaction(connection: &mut PgConnection, number: i64, with_event: bool) -> anyhow::Result<()> {
     let row = 1 + rand::random_range(0..100_000_i64);
     begin(connection).await?;
-    sqlx::query("insert into bench.biz (body) values (bench.payload($1))").bind(number).execute(&mut *connection).await?;
+    sqlx::query("insert into bench.biz (body) values (bench.payload($1))")
+        .bind(number)
+        .execute(&mut *connection)
+        .await?;
     sqlx::query("update bench.biz set v = v + 1 where id = $1").bind(row).execute(&mut *connection).await?;
     if with_event {
         backline_outbox::append(connection, &event(number)?).await?;

@@ -3,11 +3,11 @@
 use super::bare_cycle::{Shape, drain};
 use super::bed::{Bed, begin, commit, organization, real};
 use super::child::{Start, Worker};
+use super::emit;
 use super::line::{Line, Runs, Target};
 use super::plan::Plan;
 use super::relay::{Running, bare_drain, timed};
 use super::worker::Handler;
-use super::emit;
 use sqlx::postgres::PgConnection;
 use std::time::Duration;
 use tokio::task::JoinSet;

@@ -44,7 +44,13 @@ impl Line {
     }
 
     /// Medians of runs that were taken alternately.
-    pub(super) fn against(name: &str, unit: &'static str, ours: &Runs, ceiling: &Runs, target: Target) -> Self {
+    pub(super) fn against(
+        name: &str,
+        unit: &'static str,
+        ours: &Runs,
+        ceiling: &Runs,
+        target: Target,
+    ) -> Self {
         let mut line = Self::new(name, ours.median(), unit).limit(ceiling.median(), target);
         line.spread = Some(ours.spread());
         let (low, high) = ceiling.spread();

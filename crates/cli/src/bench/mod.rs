@@ -28,7 +28,7 @@ use std::io::Write;
 /// Settings of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Only lines whose name begins so; may be given more than once. Names: emit, append_bulk, relay, cycle,
+    /// Only these lines; may be given more than once. Names: emit, append_bulk, relay, cycle,
     /// `cycle_own_tx`, path, pickup, backlog, `held_snapshot`, cost.
     #[arg(long)]
     only: Vec<String>,
@@ -48,7 +48,16 @@ pub(crate) struct BenchArgs {
 
 /// The measurements, in order.
 const FAMILIES: [&str; 10] = [
-    "emit", "append_bulk", "relay", "cycle", "cycle_own_tx", "path", "pickup", "backlog", "held_snapshot", "cost",
+    "emit",
+    "append_bulk",
+    "relay",
+    "cycle",
+    "cycle_own_tx",
+    "path",
+    "pickup",
+    "backlog",
+    "held_snapshot",
+    "cost",
 ];
 
 /// Measures and prints; `false` when a line missed its target and `--strict` was asked for.
@@ -104,7 +113,8 @@ async fn machine(bed: &Bed) -> anyhow::Result<Line> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let minute = load.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN);
-    Ok(Line::new("machine", minute, "load").note(&format!("load average of a minute; {cores} cores; {settings}")))
+    Ok(Line::new("machine", minute, "load")
+        .note(&format!("load average of a minute; {cores} cores; {settings}")))
 }
 
 /// One line as soon as it is known: a full run takes a while.

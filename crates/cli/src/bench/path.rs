@@ -20,7 +20,8 @@ pub(super) async fn path(bed: &Bed, plan: Plan, shape: Shape) -> anyhow::Result<
         mine.push(ours(bed, plan.rows).await?);
     }
     let line = Line::against("path", "op/s", &mine, &ceiling, Target::AtLeast(0.15));
-    Ok(line.note("from the first append to the last outcome, producers included; bare: the cycle's; aim 0.25"))
+    Ok(line
+        .note("from the first append to the last outcome, producers included; bare: the cycle's; aim 0.25"))
 }
 
 async fn ours(bed: &Bed, rows: i64) -> anyhow::Result<f64> {

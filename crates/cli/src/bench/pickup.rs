@@ -33,8 +33,11 @@ pub(super) async fn pickup(bed: &Bed, plan: Plan) -> anyhow::Result<Vec<Line>> {
     for block in 0..=plan.samples.div_ceil(BLOCK) {
         for _ in 0..BLOCK {
             number += 1;
-            let samples =
-                [bare.sample().await?, ours(bed, &mut producer, number, false).await?, ours(bed, &mut producer, number, true).await?];
+            let samples = [
+                bare.sample().await?,
+                ours(bed, &mut producer, number, false).await?,
+                ours(bed, &mut producer, number, true).await?,
+            ];
             // The first block warms connections, statement caches and the idle processors.
             if block > 0 {
                 ceiling.push(samples[0]);
@@ -50,9 +53,11 @@ pub(super) async fn pickup(bed: &Bed, plan: Plan) -> anyhow::Result<Vec<Line>> {
     let bare_note = |line: Line| line.peers(2.0, "notify and claim, p50");
     let mut lines = Vec::new();
     for (name, runs, most) in [("pickup_hop", &hop, 2.0), ("pickup_broker", &broker, 5.0)] {
-        let p50 = Line::new(&format!("{name}_p50"), runs.median(), "ms").limit(ceiling.median(), Target::AtMost(most));
+        let p50 = Line::new(&format!("{name}_p50"), runs.median(), "ms")
+            .limit(ceiling.median(), Target::AtMost(most));
         lines.push(bare_note(p50.spread(runs)));
-        let p99 = Line::new(&format!("{name}_p99"), runs.part(0.99), "ms").limit(runs.median(), Target::AtMost(4.0));
+        let p99 = Line::new(&format!("{name}_p99"), runs.part(0.99), "ms")
+            .limit(runs.median(), Target::AtMost(4.0));
         let bare99 = ceiling.part(0.99);
         lines.push(p99.note(&format!("over its p50; bare p99 {bare99:.2} ms")));
     }
@@ -60,8 +65,14 @@ pub(super) async fn pickup(bed: &Bed, plan: Plan) -> anyhow::Result<Vec<Line>> {
 }
 
 /// Milliseconds until a sleeping worker's handler runs.
-async fn ours(bed: &Bed, producer: &mut PgConnection, number: i64, through_broker: bool) -> anyhow::Result<f64> {
-    let bells = if through_broker { &["backline_outbox", "backline_intake"][..] } else { &["backline_intake"][..] };
+async fn ours(
+    bed: &Bed,
+    producer: &mut PgConnection,
+    number: i64,
+    through_broker: bool,
+) -> anyhow::Result<f64> {
+    let bells =
+        if through_broker { &["backline_outbox", "backline_intake"][..] } else { &["backline_intake"][..] };
     for bell in bells {
         bed.until("everybody asleep", async || Ok(sleepers(bed, bell).await? > 0)).await?;
     }
@@ -83,7 +94,11 @@ async fn ours(bed: &Bed, producer: &mut PgConnection, number: i64, through_broke
     let mut to = None;
     let find = "select (output->>'at_us')::bigint from backline.operation_history where organization = $1 and operation_key = $2";
     while to.is_none() {
-        to = sqlx::query_scalar::<_, i64>(find).bind(organization).bind(&key).fetch_optional(&bed.pool).await?;
+        to = sqlx::query_scalar::<_, i64>(find)
+            .bind(organization)
+            .bind(&key)
+            .fetch_optional(&bed.pool)
+            .await?;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(super::bed::real(to.unwrap_or(from) - from) / 1000.0)

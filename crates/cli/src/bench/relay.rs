@@ -58,7 +58,8 @@ pub(super) async fn relay(bed: &Bed, plan: Plan) -> anyhow::Result<Line> {
     }
     let line = Line::against("relay", "entry/s", &mine, &ceiling, Target::AtLeast(0.50));
     let (batch, connections) = best.1;
-    let how = format!("bare: read and move, batch {batch}, {connections} connections; topic without subscription");
+    let how =
+        format!("bare: read and move, batch {batch}, {connections} connections; topic without subscription");
     Ok(line.note(&how).peers(78_000.0, "mark from a Rust client, 1 connection"))
 }
 
@@ -76,7 +77,9 @@ pub(super) async fn ours(bed: &Bed, rows: i64) -> anyhow::Result<f64> {
 /// Opens the lanes for a running relay and waits until they are empty.
 pub(super) async fn timed(bed: &Bed, rows: i64) -> anyhow::Result<f64> {
     // The last entry of each lane, by primary key: cheap to ask for, however many dead rows there are.
-    let last = sqlx::query("select lane, max(seq) as seq from backline.outbox group by lane").fetch_all(&bed.pool).await?;
+    let last = sqlx::query("select lane, max(seq) as seq from backline.outbox group by lane")
+        .fetch_all(&bed.pool)
+        .await?;
     let lanes: Vec<i16> = last.iter().map(|row| row.get(0)).collect();
     let seqs: Vec<i64> = last.iter().map(|row| row.get(1)).collect();
     bed.until("the relay asleep", async || Ok(sleepers(bed, "backline_outbox").await? > 0)).await?;
@@ -92,7 +95,8 @@ pub(super) async fn timed(bed: &Bed, rows: i64) -> anyhow::Result<f64> {
 
 /// How many listeners of a bell sleep.
 pub(super) async fn sleepers(bed: &Bed, bell: &str) -> anyhow::Result<i64> {
-    let asleep = "select count(*) from backline.sleeper where channel = $1 and asleep_until > clock_timestamp()";
+    let asleep =
+        "select count(*) from backline.sleeper where channel = $1 and asleep_until > clock_timestamp()";
     Ok(sqlx::query_scalar(asleep).bind(bell).fetch_one(&bed.pool).await?)
 }
 

@@ -129,7 +129,8 @@ impl<const STAMP: bool> Consumer for Asks<STAMP> {
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
         let Some(organization) = event.organization else { return Ok(Vec::new()) };
         let kind = if STAMP { Stamp::KIND } else { Noop::KIND };
-        let mut operation = NewOperation::new(kind, organization, event.aggregate_id.clone(), event.payload.clone());
+        let mut operation =
+            NewOperation::new(kind, organization, event.aggregate_id.clone(), event.payload.clone());
         if event.aggregate_id.ends_with(['0', '2', '4', '6', '8']) {
             operation.serial_key = Some(event.aggregate_id.clone());
         }

@@ -60,7 +60,7 @@ pub(super) struct Stage {
 }
 
 /// Timers of hours and minutes are compressed to seconds; their order stays: request < lease, linger < patience.
-const WORKER_TIMERS: [(&str, &str); 12] = [
+const WORKER_TIMERS: [(&str, &str); 13] = [
     ("BACKLINE_LEASE", "4s"),
     ("BACKLINE_SWEEP", "500ms"),
     ("BACKLINE_POLL", "200ms"),
@@ -73,6 +73,7 @@ const WORKER_TIMERS: [(&str, &str); 12] = [
     ("STRIPE_BACKOFF", "200ms"),
     ("STRIPE_SETTLEMENT_POLL", "500ms"),
     ("STRIPE_RATE", "200"),
+    ("STRIPE_CONCURRENCY", "64"),
 ];
 const RELAY_TIMERS: [(&str, &str); 6] = [
     ("BACKLINE_RELAY_LEASE", "4s"),

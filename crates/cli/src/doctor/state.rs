@@ -31,8 +31,11 @@ pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
     } else {
         Check::fail(
             "partitions",
-            format!("{} coming days and {} coming months are missing", state.days_missing, state.months_missing),
-            "run `select backline.ensure_partitions()` as the schema's owner; a running worker does it hourly",
+            format!(
+                "{} partitions of the coming days and {} of the coming month are missing",
+                state.days_missing, state.months_missing
+            ),
+            "run `select backline.ensure_partitions()`; a running worker does it hourly",
         )
     });
     checks.push(match (state.kinds, state.consumers) {

@@ -3,6 +3,7 @@
 use super::advice::{may_do, why};
 use super::rows::{Attempt, Decided, Ended, Open, Requested, clock};
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -100,9 +101,21 @@ fn tried(attempt: &Attempt) -> String {
         line.push_str(&format!(": {detail}"));
     }
     if let Some(evidence) = &attempt.evidence {
-        line.push_str(&format!(" {evidence}"));
+        line.push_str(&format!(" {}", known(evidence)));
     }
     line
+}
+
+/// Facts without those that the provider left out.
+fn known(evidence: &Value) -> Value {
+    match evidence {
+        Value::Object(facts) => facts
+            .iter()
+            .filter(|(_, fact)| !fact.is_null())
+            .map(|(name, fact)| (name.clone(), fact.clone()))
+            .collect(),
+        other => other.clone(),
+    }
 }
 
 fn ended_line(ended: &Ended) -> String {

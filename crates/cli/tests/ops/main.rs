@@ -1,0 +1,7 @@
+//! What an operator may decide, through the real command against a database of its own.
+
+mod decisions;
+mod pauses;
+mod refusals;
+mod stories;
+mod support;
