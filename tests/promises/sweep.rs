@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Benches at a time. A run mostly waits for leases, so more than there are cores of a small machine.
-const SHARDS: usize = 3;
+const SHARDS: usize = 4;
 
 #[test]
 fn payments_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {

@@ -11,6 +11,8 @@ pub enum Action {
     Kill,
     /// SIGSTOP: the process becomes a zombie holder of its claims until it is resumed.
     Stop,
+    /// A panic that unwinds from the boundary, as of a handler's bug.
+    Panic,
 }
 
 /// The n-th arrival at a durable boundary.
@@ -48,6 +50,7 @@ impl CrashPlan {
         let action = match self.action {
             Action::Kill => "kill",
             Action::Stop => "stop",
+            Action::Panic => "panic",
         };
         [
             ("BACKLINE_CRASH_PLAN", format!("{}#{}={action}", self.site.name, self.site.nth)),

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -19,6 +19,7 @@ struct Faults {
     /// Connections that shall be silent without ending: those whose session ran this text.
     mute: watch::Sender<Option<String>>,
     muted: AtomicUsize,
+    server: AtomicU16,
 }
 
 /// A running proxy.
@@ -33,7 +34,7 @@ impl PgProxy {
     /// # Errors
     /// No free port.
     pub fn start(port: u16) -> anyhow::Result<PgProxy> {
-        let faults = Arc::new(Faults::default());
+        let faults = Arc::new(Faults { server: AtomicU16::new(port), ..Faults::default() });
         let (sender, receiver) = mpsc::channel();
         let state = Arc::clone(&faults);
         std::thread::spawn(move || {
@@ -43,7 +44,7 @@ impl PgProxy {
                 runtime.block_on(async {
                     let listener = TcpListener::bind("127.0.0.1:0").await?;
                     let _ = sender.send(listener.local_addr());
-                    accept(listener, port, state).await
+                    accept(listener, state).await
                 })
             };
             if let Err(error) = run() {
@@ -89,6 +90,12 @@ impl PgProxy {
         self.faults.muted.load(Ordering::Acquire)
     }
 
+    /// Cuts every connection and leads new ones to the server at `port`: where a failover's address points afterwards.
+    pub fn lead_to(&self, port: u16) {
+        self.faults.server.store(port, Ordering::Release);
+        self.faults.cut.notify_waiters();
+    }
+
     /// New connections work; silenced ones stay silent, as a lost peer does.
     pub fn heal(&self) {
         self.faults.refusing.store(false, Ordering::Release);
@@ -96,7 +103,7 @@ impl PgProxy {
     }
 }
 
-async fn accept(listener: TcpListener, port: u16, faults: Arc<Faults>) -> std::io::Result<()> {
+async fn accept(listener: TcpListener, faults: Arc<Faults>) -> std::io::Result<()> {
     loop {
         let (client, _) = listener.accept().await?;
         if faults.refusing.load(Ordering::Acquire) {
@@ -107,7 +114,7 @@ async fn accept(listener: TcpListener, port: u16, faults: Arc<Faults>) -> std::i
             let cut = faults.cut.notified();
             tokio::pin!(cut);
             cut.as_mut().enable();
-            let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await else { return };
+            let Ok(server) = TcpStream::connect(("127.0.0.1", faults.server.load(Ordering::Acquire))).await else { return };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
             // Either side's end ends both.
             tokio::select! {

@@ -20,9 +20,11 @@ pub struct StackBuilder {
     without_relay: bool,
     workers: Vec<(String, String)>,
     later: Vec<String>,
+    relays: Vec<String>,
     proxied: bool,
     subscriptions: Vec<String>,
     env: BTreeMap<String, Vec<(String, String)>>,
+    args: BTreeMap<String, Vec<String>>,
     record: bool,
 }
 
@@ -61,6 +63,14 @@ impl StackBuilder {
         self.worker_as(name, binary)
     }
 
+    /// With one more relay under a name of its own, not started.
+    #[must_use]
+    pub fn relay_later(mut self, name: &str) -> StackBuilder {
+        self.relays.push(name.to_owned());
+        self.later.push(name.to_owned());
+        self
+    }
+
     /// With a proxy between the programs and PostgreSQL, for faults of the network: [`Stack::proxy`]. The test's own
     /// connections go past it.
     #[must_use]
@@ -80,6 +90,13 @@ impl StackBuilder {
     #[must_use]
     pub fn env(mut self, program: &str, name: &str, value: &str) -> StackBuilder {
         self.env.entry(program.to_owned()).or_default().push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With an argument of one program, for what has no environment variable.
+    #[must_use]
+    pub fn arg(mut self, program: &str, arg: &str) -> StackBuilder {
+        self.args.entry(program.to_owned()).or_default().push(arg.to_owned());
         self
     }
 
@@ -123,6 +140,10 @@ impl StackBuilder {
             let health = local(free_port()?);
             stack.add(&self, RELAY, RELAY, programs::relay(&at, health), Ready::Answers(health))?;
         }
+        for name in &self.relays {
+            let health = local(free_port()?);
+            stack.add(&self, name, RELAY, programs::relay(&at, health), Ready::Answers(health))?;
+        }
         for (name, binary) in &self.workers {
             let health = local(free_port()?);
             stack.add(&self, name, binary, programs::worker(&at, health), Ready::Answers(health))?;
@@ -163,6 +184,9 @@ impl Stack {
             launch = launch.env("BACKLINE_CRASH_RECORD", self.record_of(name));
         }
         launch = launch.envs(plan.env.get(name).cloned().unwrap_or_default());
+        for arg in plan.args.get(name).into_iter().flatten() {
+            launch = launch.arg(arg);
+        }
         let mut member = Member::new(launch, ready);
         if !plan.later.iter().any(|later| later == name) {
             member.start().with_context(|| format!("starting {name}"))?;
@@ -189,6 +213,14 @@ impl Stack {
     #[must_use]
     pub fn database_url(&self) -> String {
         self.server.url(self.database.name())
+    }
+
+    /// Where the programs' connections go when the stack has a proxy.
+    ///
+    /// # Errors
+    /// As [`Stack::proxy`].
+    pub fn proxied_url(&self) -> anyhow::Result<String> {
+        Ok(self.server.url_at(self.proxy()?.port(), self.database.name()))
     }
 
     /// The provider of the scripted worker.

@@ -1,9 +1,12 @@
 """Cases of one check: each prints one line that `cargo xtask peers` counts, and a failed one does not stop the next."""
 
+import faulthandler
 import sys
 import time
 import traceback
 
+# No check takes a third of this; a hung one ends with every thread's stack in its log.
+faulthandler.dump_traceback_later(300, exit=True)
 _failed = []
 
 

@@ -11,18 +11,17 @@ def parse(form):
     """Bracket names as nested objects: `a[b]=c` is {"a": {"b": "c"}}."""
     root = {}
     for name, value in urllib.parse.parse_qsl(form, keep_blank_values=True, strict_parsing=bool(form)):
-        first, *inner = [part.rstrip("]") for part in name.split("[")]
+        *outer, last = [part.rstrip("]") for part in name.split("[")]
         place = root
-        for part, after in zip([first, *inner], inner, strict=False):
+        for part in outer:
             place = place.setdefault(part, {})
             assert isinstance(place, dict), f"{name} is a value and an object"
-        last = inner[-1] if inner else first
         place[last or str(len(place))] = value
     return root
 
 
 def typed(value, schema):
-    """Text as the type that its schema asks for, where it can be read as one; else text, for the validator to refuse."""
+    """Text as the type that its schema asks for; text that cannot be read as one stays, for the validator to refuse."""
     for one in schema.get("anyOf", [schema]):
         kind = one.get("type")
         if isinstance(value, dict) and kind == "array":
@@ -47,11 +46,20 @@ def closed(schema):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    inner = {name: closed(value) for name, value in schema.items() if name != "enum"}
-    inner |= {"enum": schema["enum"]} if "enum" in schema else {}
+    inner = {name: closed(value) for name, value in schema.items()}
     if inner.get("type") == "object" and "properties" in inner and "additionalProperties" not in inner:
         inner["additionalProperties"] = False
     return inner
+
+
+def plain(schema):
+    """OpenAPI's `nullable` in JSON Schema's words."""
+    if isinstance(schema, list):
+        return [plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: plain(value) for name, value in schema.items()}
+    return {"anyOf": [{"type": "null"}, inner]} if schema.get("nullable") is True else inner
 
 
 class Description:
@@ -59,7 +67,8 @@ class Description:
 
     def __init__(self, file):
         with open(file, encoding="utf-8") as text:
-            self.paths = json.load(text)["paths"]
+            whole = json.load(text)
+        self.paths, self.components = whole["paths"], plain(whole["components"])
 
     def template(self, method, path):
         """The described path behind a concrete one; a literal path goes before one with parameters."""
@@ -81,5 +90,16 @@ class Description:
         else:
             schema = endpoint["requestBody"]["content"]["application/x-www-form-urlencoded"]["schema"]
         schema = closed(schema)
-        errors = Draft7Validator(schema).iter_errors(typed(parse(form), schema))
-        return [f"{'/'.join(map(str, error.absolute_path)) or '-'}: {error.message}" for error in errors]
+        return told(Draft7Validator(schema).iter_errors(typed(parse(form), schema)))
+
+    def answer_problems(self, method, path, status, answer):
+        """What Stripe would not say, each with its place. Fields that are left out or added are not problems."""
+        answers = self.paths[self.template(method, path)][method]["responses"]
+        described = answers.get(str(status), answers["default"])
+        schema = plain(described["content"]["application/json"]["schema"])
+        # References are read from the root of the document.
+        return told(Draft7Validator({"allOf": [schema], "components": self.components}).iter_errors(answer))
+
+
+def told(errors):
+    return [f"{'/'.join(map(str, error.absolute_path)) or '-'}: {error.message[:300]}" for error in errors]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
@@ -18,9 +17,9 @@ _at = urllib.parse.urlsplit(os.environ["PEERS_DATABASE"])
 database = pg8000.native.Connection(_at.username, host=_at.hostname, port=_at.port, database=_at.path[1:])
 
 
-def get(url):
-    """Text of a page."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+def get(url, limit=10):
+    """Text of a page, waiting at most `limit` seconds for it."""
+    with urllib.request.urlopen(url, timeout=limit) as answer:
         return answer.read().decode()
 
 
@@ -29,17 +28,19 @@ def wait_ready():
 
     def ready(url):
         try:
-            return bool(get(url)) or True
-        except urllib.error.URLError:
+            get(url)
+        except OSError:
             return False
+        return True
 
-    for url in os.environ["PEERS_READY"].split():
-        eventually(url, lambda: ready(url), limit=60)
+    urls = os.environ["PEERS_READY"].split()
+    eventually(f"{urls} to be ready", lambda: all(map(ready, urls)), limit=60)
 
 
 def emit(event_type, aggregate, payload):
     """Commits one event; returns its id as text."""
-    sql = "select backline.emit_event(:type, :organization, :organization, 'payment', :aggregate, cast(:payload as jsonb))"
+    sql = """select backline.emit_event(:type, :organization, :organization, 'payment', :aggregate,
+                 cast(:payload as jsonb))"""
     rows = database.run(
         sql, type=event_type, organization=ORGANIZATION, aggregate=aggregate, payload=json.dumps(payload)
     )
@@ -57,7 +58,9 @@ def money(minor, currency="usd"):
 
 
 def number(sql):
-    return database.run(sql)[0][0]
+    """First column of the first row; None when there is no row."""
+    rows = database.run(sql)
+    return rows[0][0] if rows else None
 
 
 def settled():

@@ -7,12 +7,18 @@ import urllib.request
 
 from cases import case, eventually, finish, same
 from form_check import Description
-from product import SANDBOX, authorize, emit, get, ledger, money, number, submissions, wait_ready, wait_settled
+from product import SANDBOX, authorize, emit, ledger, money, number, submissions, wait_ready, wait_settled
 
 DESCRIPTION, RECORD = Description(sys.argv[1]), sys.argv[2]
 ACCOUNT = "acct_peer"
-#: Stripe creates these; the sandbox loses one reply of each, so that the lookups are seen, too.
-CREATED = ["/v1/transfers", "/v1/payouts", "/v1/payment_intents", "/v1/refunds"]
+#: Where effects are made, as the description names it, and the prefix that tells the sandbox which is meant.
+CREATED = {
+    "/v1/transfers": "/v1/transfers",
+    "/v1/transfers/{id}/reversals": "/v1/transfers/",
+    "/v1/payouts": "/v1/payouts",
+    "/v1/payment_intents": "/v1/payment_intents",
+    "/v1/refunds": "/v1/refunds",
+}
 
 
 def recorded():
@@ -25,10 +31,27 @@ def post(path, body, content_type):
     urllib.request.urlopen(urllib.request.Request(SANDBOX + path, body.encode(), head), timeout=10).close()
 
 
-def lose_replies():
-    for path in CREATED:
-        rule = {"match": {"method": "POST", "path": path}, "when": {"first": 1}, "fault": {"kind": "drop_reply"}}
+def lie():
+    """One effect of each kind is made and reported as a 500, which its key repeats for ever."""
+    fault = {"kind": "stored_error", "status": 500, "applied": True}
+    for path in CREATED.values():
+        rule = {"match": {"method": "POST", "path": path}, "when": {"first": 1}, "fault": fault}
         post("/faults", json.dumps(rule), "application/json")
+
+
+def force_lookups(count):
+    """Once `count` kinds were told 500, their operations are wanted no more, which makes the worker look them up.
+
+    They are found applied: the provider's result wins over the cancellation.
+    """
+
+    def told():
+        lines = [line for line in recorded() if line["status"] == 500]
+        return {urllib.parse.parse_qs(line["body"])["metadata[operation_id]"][0] for line in lines}
+
+    eventually(f"{count} answers of 500", lambda: len(told()) == count)
+    for operation in told():
+        number(f"select backline.cancel_operation('{operation}', 'peers')")
 
 
 def first_payments():
@@ -61,6 +84,7 @@ def reference(payment):
 
 def later_payments():
     """What refers to an earlier effect."""
+
     def refund(payment, refund_id, **instruction):
         instruction = {"amount": money(900), **instruction}
         payload = {"payment_id": payment, "refund_id": refund_id, "authorization": "peers", "instruction": instruction}
@@ -89,10 +113,12 @@ def attended():
 
 def run():
     wait_ready()
-    lose_replies()
+    lie()
     count = first_payments()
+    force_lookups(3)
     wait_settled(count)
     count += later_payments()
+    force_lookups(5)
     wait_settled(count)
     count += attended()
     wait_settled(count)
@@ -102,8 +128,8 @@ def run():
     operations, report = ledger()
     same("applied once each", [entry["applied"] for entry in operations.values()], [1] * count)
     same("operations", set(operations), set(submissions()))
-    lost = [line["path"] for line in recorded() if line["status"] is None]
-    same("replies lost", sorted(lost), sorted(CREATED))
+    told_500 = {DESCRIPTION.template("post", line["path"]) for line in recorded() if line["status"] == 500}
+    same("told 500", told_500, set(CREATED))
 
 
 def checked(method):
@@ -118,15 +144,23 @@ def checked(method):
 
 
 def bodies():
-    reversal = "/v1/transfers/{id}/reversals"
-    same("problems", checked("post"), {path: [] for path in [*CREATED, reversal]})
+    same("problems", checked("post"), {path: [] for path in CREATED})
 
 
 def queries():
     found = checked("get")
     same("problems", {path: problems for path, problems in found.items() if problems}, {})
-    lists = {path for path in found if not path.endswith("}")}
-    assert lists, "no lookup was seen"
+    same("lookups", {path for path in found if not path.endswith("}")}, set(CREATED))
+
+
+def answers():
+    """The other direction: what the sandbox says, whether it is an object, a page or an error."""
+    wrong = {}
+    for line in recorded():
+        told = DESCRIPTION.answer_problems(line["method"], line["path"], line["status"], line["reply"])
+        if told:
+            wrong.setdefault(f"{line['method']} {line['path']} {line['status']}", []).extend(told)
+    same("problems", wrong, {})
 
 
 def envelopes():
@@ -136,9 +170,9 @@ def envelopes():
         same("content type", line["content_type"], "application/x-www-form-urlencoded" if wanted else None)
         assert line["version"], "no Stripe-Version"
     posts = [line for line in recorded() if line["method"] == "post"]
-    by_key = {line["key"]: line for line in posts}
+    by_key = {line["key"]: (line["path"], line["body"]) for line in posts}
     for line in posts:
-        same("bytes under one key", (line["path"], line["body"]), (by_key[line["key"]]["path"], by_key[line["key"]]["body"]))
+        same("bytes under one key", (line["path"], line["body"]), by_key[line["key"]])
     connected = [line for line in posts if "stripe-account" in line["headers"]]
     assert len(connected) >= 3, "payout, intent and refund of a connected account"
 
@@ -149,10 +183,11 @@ def wrong():
     same("whole", DESCRIPTION.problems("post", "/v1/transfers", whole), [])
     refund = "payment_intent=pi_1&amount=5"
     without = "&".join(part for part in whole.split("&") if not part.startswith("destination="))
+    fraction = f"{without}&destination=acct_1&amount=12.50"
     spoiled = {
         "unknown parameter": ("/v1/transfers", f"{whole}&surprise=1", "'surprise' was unexpected"),
         "missing parameter": ("/v1/transfers", without, "'destination' is a required property"),
-        "type": ("/v1/transfers", f"{without}&destination=acct_1&amount=12.50", "amount: '12.50' is not of type 'integer'"),
+        "type": ("/v1/transfers", fraction, "amount: '12.50' is not of type 'integer'"),
         "enum": ("/v1/refunds", f"{refund}&reason=regret", "reason: 'regret' is not one of"),
         "nested": ("/v1/payment_intents", "amount=5&currency=usd&transfer_data[to]=acct_1", "transfer_data: "),
         "list for a value": ("/v1/refunds", f"{refund}&charge[0]=ch_1", "charge: "),
@@ -160,11 +195,16 @@ def wrong():
     for name, (path, body, problem) in spoiled.items():
         found = DESCRIPTION.problems("post", path, body)
         assert any(problem in one for one in found), f"{name}: not refused for {problem!r}, but {found}"
+    line = next(one for one in recorded() if one["path"] == "/v1/payouts" and one["status"] == 200)
+    for spoil in ({"amount": "7"}, {"metadata": None, "id": None}, {"destination": 7}):
+        found = DESCRIPTION.answer_problems("post", "/v1/payouts", 200, {**line["reply"], **spoil})
+        assert found, f"an answer with {spoil} passes"
 
 
-case("payments of each kind settle, each applied once, four replies lost", run)
+case("payments of each kind settle, each applied once, lookups forced", run)
 case("bodies are what Stripe describes", bodies)
 case("queries are what Stripe describes", queries)
 case("keys, versions and content types", envelopes)
-case("the checker refuses spoiled bodies", wrong)
+case("the sandbox's answers are what Stripe describes", answers)
+case("the checker refuses spoiled bodies and answers", wrong)
 finish()

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `pubsub-client` | Google's Python client of Pub/Sub | the emulator |
 //! | `stripe-sdk` | Stripe's Python library | the sandbox |
-//! | `stripe-bodies` | Stripe's OpenAPI description | every request that the payments worker sends |
+//! | `stripe-bodies` | Stripe's OpenAPI description | every request that the payments worker sends, every answer |
 //! | `stripe-replay` | stripe-stateful-mock, on idempotency keys | the sandbox |
 //! | `provider-faults` | microburst's faults on HTTP | worker and runtime: no payment lost or doubled |
 //! | `broker-faults` | microburst's faults on gRPC | relay and runtime: no event lost, no payment doubled |
@@ -45,10 +45,10 @@ pub(crate) fn run(args: &[String]) -> io::Result<()> {
     let (mut only, mut build) = (Vec::new(), true);
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
-        match (arg.as_str(), arg.as_str() == "--only") {
-            ("--no-build", _) => build = false,
-            (_, true) => only.push(rest.next().map(String::as_str).unwrap_or_default()),
-            (other, _) => return Err(io::Error::other(format!("peers: unknown argument `{other}`"))),
+        match arg.as_str() {
+            "--no-build" => build = false,
+            "--only" => only.push(rest.next().map(String::as_str).unwrap_or_default()),
+            other => return Err(io::Error::other(format!("peers: unknown argument `{other}`"))),
         }
     }
     let names: Vec<&str> = checks::ALL.iter().map(|(name, _)| *name).collect();
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &[String]) -> io::Result<()> {
     }
     if build {
         let mut cargo = step::cargo(["build"])?;
-        step::run("programs", cargo.args(PROGRAMS.iter().flat_map(|name| ["--bin", name])))?;
+        step::run("programs", cargo.args(PROGRAMS.iter().flat_map(|name| ["--bin", *name])))?;
     }
     let tools = Tools::new()?;
     let mut tally = Tally::default();

@@ -25,7 +25,8 @@ pub struct Delivery {
     pub ordering_key: String,
     /// The broker's approximate count; absent without a dead-letter policy. Never decide by it.
     pub delivery_attempt: Option<i32>,
-    handler: Handler,
+    /// Taken when settled.
+    handler: Option<Handler>,
     _capacity: Capacity,
 }
 
@@ -47,7 +48,13 @@ impl Delivery {
             message_id: message.message_id,
             ordering_key: message.ordering_key,
             delivery_attempt: handler.delivery_attempt(),
-            handler,
+            // Acknowledged on arrival, before anything is durable.
+            handler: if backline_crash_point::seeded_bug(8) {
+                handler.ack();
+                None
+            } else {
+                Some(handler)
+            },
             _capacity: capacity,
         }
     }
@@ -56,14 +63,18 @@ impl Delivery {
     /// without an answer; a lost one means one more delivery.
     pub fn ack(self) {
         backline_crash_point::reach("broker.ack.before");
-        self.handler.ack();
+        if let Some(handler) = self.handler {
+            handler.ack();
+        }
         backline_crash_point::reach("broker.ack.after");
     }
 
     /// Gives the delivery back; it comes again after the subscription's retry delay, with everything behind it of the
     /// same ordering key.
     pub fn nack(self) {
-        self.handler.nack();
+        if let Some(handler) = self.handler {
+            handler.nack();
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! Unless `BACKLINE_CRASH_PLAN` or `BACKLINE_CRASH_RECORD` is set, `reach` is one relaxed load and nothing else.
 //!
 //! * `BACKLINE_CRASH_RECORD=<file>` appends every reached site, one a line: the recording run of a sweep.
-//! * `BACKLINE_CRASH_PLAN=<site>#<n>=<kill|stop>` acts on the n-th arrival (from 1) at that site in this process.
-//!   `stop` raises SIGSTOP: whoever drills sends SIGCONT later. A fired plan appends `FIRED <site>#<n>` to the file
+//! * `BACKLINE_CRASH_PLAN=<site>#<n>=<kill|stop|panic>` acts on the n-th arrival (from 1) at that site in this process.
+//!   `stop` raises SIGSTOP: whoever drills sends SIGCONT later. `panic` unwinds from there, as a handler's bug would. A fired plan appends `FIRED <site>#<n>` to the file
 //!   named by `BACKLINE_CRASH_FIRED`, so that a run whose fault never happened can be told from a passed one.
 
 use std::collections::HashMap;
@@ -21,10 +21,17 @@ static PLAN: OnceLock<Plan> = OnceLock::new();
 struct Plan {
     site: String,
     nth: u64,
-    stop: bool,
+    action: Action,
     record: Option<String>,
     fired: Option<String>,
     seen: Mutex<HashMap<&'static str, u64>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Kill,
+    Stop,
+    Panic,
 }
 
 /// Reads the drill's plan from the environment; call once at the start of `main`.
@@ -37,29 +44,30 @@ pub fn init_from_env() -> Result<(), String> {
     if record.is_none() && text.is_none() {
         return Ok(());
     }
-    let (site, nth, stop) = match text.as_deref() {
-        None => (String::new(), 0, false),
+    let (site, nth, action) = match text.as_deref() {
+        None => (String::new(), 0, Action::Kill),
         Some(text) => parse(text).ok_or_else(|| {
-            format!("BACKLINE_CRASH_PLAN: `{text}` is not of the form `<site>#<n>=<kill|stop>`")
+            format!("BACKLINE_CRASH_PLAN: `{text}` is not of the form `<site>#<n>=<kill|stop|panic>`")
         })?,
     };
     let fired = std::env::var("BACKLINE_CRASH_FIRED").ok();
-    let plan = Plan { site, nth, stop, record, fired, seen: Mutex::new(HashMap::new()) };
+    let plan = Plan { site, nth, action, record, fired, seen: Mutex::new(HashMap::new()) };
     if PLAN.set(plan).is_ok() {
         ACTIVE.store(true, Ordering::Release);
     }
     Ok(())
 }
 
-fn parse(text: &str) -> Option<(String, u64, bool)> {
+fn parse(text: &str) -> Option<(String, u64, Action)> {
     let (at, action) = text.rsplit_once('=')?;
     let (site, nth) = at.rsplit_once('#')?;
-    let stop = match action {
-        "kill" => false,
-        "stop" => true,
+    let action = match action {
+        "kill" => Action::Kill,
+        "stop" => Action::Stop,
+        "panic" => Action::Panic,
         _ => return None,
     };
-    Some((site.to_owned(), nth.parse().ok().filter(|n| *n > 0)?, stop))
+    Some((site.to_owned(), nth.parse().ok().filter(|n| *n > 0)?, action))
 }
 
 /// Says that execution stands at the durable boundary `site`.
@@ -88,12 +96,17 @@ fn act(site: &'static str) {
         if let Some(file) = &plan.fired {
             append(file, &format!("FIRED {site}#{count}"));
         }
-        let signal = if plan.stop { rustix::process::Signal::STOP } else { rustix::process::Signal::KILL };
-        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
-        if !plan.stop {
-            // The signal is on its way; nothing after the boundary may run.
-            loop {
-                std::thread::park();
+        let raise = |signal| rustix::process::kill_process(rustix::process::getpid(), signal);
+        match plan.action {
+            Action::Stop => drop(raise(rustix::process::Signal::STOP)),
+            #[expect(clippy::panic, reason = "what the drill asked for")]
+            Action::Panic => panic!("the drill's panic at {site}"),
+            Action::Kill => {
+                let _ = raise(rustix::process::Signal::KILL);
+                // The signal is on its way; nothing after the boundary may run.
+                loop {
+                    std::thread::park();
+                }
             }
         }
     }
@@ -122,12 +135,12 @@ fn append(file: &str, line: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{Action, parse};
 
     #[test]
     fn a_plan_names_site_arrival_and_action() {
-        assert_eq!(parse("tx.finish.commit.before#3=kill"), Some(("tx.finish.commit.before".into(), 3, false)));
-        assert_eq!(parse("provider.call.sent#1=stop"), Some(("provider.call.sent".into(), 1, true)));
+        assert_eq!(parse("tx.finish.commit.before#3=kill"), Some(("tx.finish.commit.before".into(), 3, Action::Kill)));
+        assert_eq!(parse("provider.call.sent#1=stop"), Some(("provider.call.sent".into(), 1, Action::Stop)));
         assert_eq!(parse("x#0=kill"), None);
         assert_eq!(parse("x=kill"), None);
         assert_eq!(parse("x#1=explode"), None);

@@ -23,6 +23,9 @@ pub struct Failure {
     /// The provider's idempotency layer stored this answer under the submission's key: a definite non-application
     /// whose key would only replay the same refusal and must not be used again.
     pub key_spent: bool,
+    /// The provider only repeated an answer that it had stored for the key: presenting the submission again brings the
+    /// same answer again, so what is still unknown can only be looked up.
+    pub stored_answer: bool,
     /// Facts of the provider's reply that are safe to store: status, request id, type, code. Never card data.
     pub evidence: Option<Value>,
 }
@@ -36,6 +39,7 @@ impl Failure {
             detail: String::new(),
             retry_after: None,
             key_spent: false,
+            stored_answer: false,
             evidence: None,
         }
     }

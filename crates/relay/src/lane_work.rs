@@ -5,6 +5,7 @@ use crate::gate::Gate;
 use crate::hand_over::{HandedOver, hand_over};
 use crate::settle::settle;
 use crate::trail::Trail;
+use backline_crash_point::seeded_bug;
 use backline_broker::Broker;
 use backline_outbox::drain::{DrainError, Entry, LaneHold, TakenLane, read_batch, release_lane};
 use sqlx::PgPool;
@@ -63,6 +64,10 @@ pub(crate) async fn work_lane(shared: &Shared, taken: &TakenLane) -> Result<(), 
             settle(&shared.pool, hold, shared.config.lease, &answered).await?;
             if last_turn { Ok(Vec::new()) } else { shared.read(hold, cursor, &paused).await }
         };
+        if seeded_bug(1) {
+            // Recorded as published before the broker has confirmed it.
+            settle(&shared.pool, hold, shared.config.lease, &HandedOver::presumed(&batch)).await?;
+        }
         let publish = hand_over(&shared.broker, &shared.gate, hold.lane, batch);
         let (done, next) = tokio::join!(publish, behind);
         answered = done;
@@ -82,6 +87,8 @@ pub(crate) async fn work_lane(shared: &Shared, taken: &TakenLane) -> Result<(), 
     }
     settle(&shared.pool, hold, shared.config.lease, &answered).await?;
     let mark = match (complete, drained) {
+        // The highest number seen is taken for a watermark.
+        _ if seeded_bug(3) => cursor,
         // Nothing that is visible was left behind.
         (true, true) => settled.max(start),
         (true, false) => cursor.min(settled).max(start),

@@ -70,7 +70,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         }
         RelayEnd::Abandoned { lanes } => {
             tracing::error!(lanes, "stopped with lanes under way; their leases run out");
-            Ok(ExitCode::FAILURE)
+            Ok(ExitCode::from(75))
         }
     }
 }
@@ -82,5 +82,5 @@ async fn watch_signals(stop: CancellationToken, mut terminate: Signal, mut inter
     stop.cancel();
     tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
     tracing::error!("second signal, ending at once");
-    std::process::exit(1);
+    std::process::exit(75);
 }

@@ -1,11 +1,14 @@
--- Invariant: a generation that ended while a newer one was asked for gets its outcome, and the operation is ready again for the newer one.
+-- Invariant: a generation that ended while a newer one was asked for gets its outcome, and the operation is ready again for the newer one:
+-- now, or ($9) as the verifying read when nothing of an abandoned attempt can land any more.
 with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
         as d(id, token, nonce, lease_id, outcome, code, detail, output)),
 l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
 p as materialized (select o.* from backline.operation o join d on d.id = o.id
      where o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and o.desired_generation > o.claimed_generation order by o.id for update of o),
 u as (update backline.operation o set state = 'ready', token = null, nonce = null, lease_id = null, claimed_generation = null, attempt = 0, lookups = 0,
-        submission = 1, first_submitted_at = null, may_have_left = false, absent_after = null, repeatable = true, due_at = clock_timestamp(),
+        submission = 1, first_submitted_at = null, may_have_left = false, repeatable = true,
+        absent_after = case when p.mode = 'reconcile' and not $9 then p.absent_after end,
+        due_at = case when $9 then greatest(clock_timestamp(), p.absent_after) else clock_timestamp() end,
         failure_class = null, failure_code = null, failure_detail = null, failed_at = null, first_failed_at = null
      from p where o.id = p.id returning o.id, o.due_at),
 h as (delete from backline.serial_hold s using p where s.organization = p.organization and s.serial_key = p.serial_key and s.operation_id = p.id

@@ -10,7 +10,8 @@ u as (update backline.operation o set state = d.state::backline.operation_state,
         first_submitted_at = case when d.next_submission or (d.state = 'ready' and not o.may_have_left) then null else o.first_submitted_at end,
         may_have_left = (o.may_have_left or d.state = 'unknown') and not d.next_submission,
         repeatable = (o.repeatable and d.repeatable) or d.next_submission,
-        absent_after = case when d.state = 'unknown' and not o.resolving
+        absent_after = case when (d.state = 'unknown' and not o.resolving)
+                or (o.mode = 'reconcile' and d.class = 'unknown' and greatest(k.linger, k.lookup_lag) > interval '0')
             then clock_timestamp() + k.request_timeout + greatest(k.linger, k.lookup_lag) else o.absent_after end,
         failure_class = coalesce(d.class, o.failure_class), failure_code = coalesce(d.code, o.failure_code),
         failure_detail = case when d.class is null then o.failure_detail else d.detail end,

@@ -7,7 +7,8 @@ p as materialized (
 u as (update backline.operation o set state = case when p.clean then 'ready' else 'unknown' end::backline.operation_state, token = null, nonce = null,
         lease_id = null, due_at = clock_timestamp(), may_have_left = not p.clean,
         first_submitted_at = case when p.clean then null else o.first_submitted_at end,
-        absent_after = case when p.clean or o.resolving then o.absent_after else clock_timestamp() + p.request_timeout + p.quiet end,
+        absent_after = case when o.resolving or (p.clean and (o.mode <> 'reconcile' or p.quiet = interval '0')) then o.absent_after
+            else clock_timestamp() + p.request_timeout + p.quiet end,
         failure_class = case when p.clean then 'transient' else 'unknown' end, failure_code = 'lease_expired', failure_detail = null,
         failed_at = clock_timestamp(), first_failed_at = coalesce(o.first_failed_at, clock_timestamp())
      from p where o.id = p.id returning o.*, p.token as held_token, p.clean),

@@ -11,6 +11,9 @@ pub enum Error {
     /// The claim is no longer current: somebody else owns the operation now. An outcome, counted, never retried.
     #[error("fenced: the claim is no longer current")]
     Fenced,
+    /// The database is another one than the operations were last known to belong to; adopted before anything is claimed.
+    #[error("another incarnation of the database: nothing is claimed before it is adopted")]
+    Incarnation,
     /// A record refused to write; the transaction was rolled back and the attempt failed.
     #[error("record: {0}")]
     Record(String),

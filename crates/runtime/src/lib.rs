@@ -10,6 +10,7 @@ mod finish;
 mod flow;
 mod observe;
 mod run;
+mod seeded;
 pub mod transition;
 
 pub use author::{

@@ -142,12 +142,16 @@ pub(super) async fn unrest(stack: &Stack, expected: &Expected) -> anyhow::Result
         (select count(*) from backline.intake) as intake,
         (select count(*) from backline.operation where state not in ('dead', 'manual')) as open,
         (select count(*) from backline.operation where state in ('dead', 'manual')) as stuck,
+        (select count(*) from backline.outbox_published p join backline.required_consumer r using (event_type)
+            where not exists (select from backline.seal s where s.event_id = p.id and s.consumer = r.consumer)
+              and not exists (select from backline.parked_delivery d where d.event_id = p.id and d.consumer = r.consumer)) as unsealed,
         (select string_agg(distinct kind || ' ' || state || ' ' || coalesce(failure_code, ''), ', ') from backline.operation) as states";
     let row = sqlx::query(sql).fetch_one(stack.pool()).await?;
     let counted = |name: &str| row.get::<i64, _>(name);
     let wanted = [
         ("outbox", 0),
         ("parked", expected.parked),
+        ("unsealed", 0),
         ("intake", expected.waiting),
         ("open", 0),
         ("stuck", expected.stuck),

@@ -2,12 +2,13 @@
 
 use crate::programs::{Addresses, EMULATOR, PAYMENTS, RELAY, SANDBOX, Settings, local, relay, worker};
 use crate::sweep::invariants::Intended;
-use crate::{CrashPlan, Member, Ready, Stack, eventually, http};
+use crate::{CrashPlan, LIMIT, Member, Ready, Stack, eventually, http};
 use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, free_port};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A connected account that does not exist: transfers to it are refused for good.
@@ -24,6 +25,7 @@ pub struct Bench {
     base: Option<String>,
     sets: u32,
     intended: Vec<Intended>,
+    patience: Duration,
 }
 
 impl Bench {
@@ -63,6 +65,7 @@ impl Bench {
             base: None,
             sets: 0,
             intended: Vec::new(),
+            patience: LIMIT,
         })
     }
 
@@ -141,9 +144,12 @@ impl Bench {
         &mut self.stack
     }
 
-    /// Where the parts are, for a member that shall reach one of them through something else.
-    pub(crate) fn addresses(&self) -> &Addresses {
-        &self.at
+    /// The database, reached through another port: a proxy's.
+    #[must_use]
+    pub fn database_url_at(&self, port: u16) -> String {
+        let (head, name) = self.at.database_url.rsplit_once('/').unwrap_or_default();
+        let host = head.rsplit_once(':').map_or(head, |(host, _)| host);
+        format!("{host}:{port}/{name}")
     }
 
     /// The tenant of all payments of this bench.
@@ -206,6 +212,17 @@ impl Bench {
         Ok(id)
     }
 
+    /// Asks for one transfer directly, without an event.
+    ///
+    /// # Errors
+    /// The database refuses it.
+    pub async fn request_transfer(&mut self, payment: &str, minor: i64) -> anyhow::Result<Uuid> {
+        let instruction = json!({"amount": {"minor": minor, "currency": "eur"}, "destination": "acct_payee"});
+        let input = json!({"payment_id": payment, "authorization": "a", "instruction": instruction});
+        self.intended.push(Intended::new(self.organization, "stripe.transfer", payment, "succeeded"));
+        Ok(self.stack.enqueue("stripe.transfer", self.organization, payment, input).await?)
+    }
+
     /// Waits until nothing is on its way: the settle phase. Dead, manual and parked work is at rest; whether it may be
     /// is for the invariants to say.
     ///
@@ -213,11 +230,26 @@ impl Bench {
     /// Something stays on its way.
     pub async fn settled(&mut self) -> anyhow::Result<()> {
         let what = "everything to come to rest";
-        let waited = eventually(what, async || self.at_rest().await).await;
-        if waited.is_err() {
+        let waited = tokio::time::timeout(self.patience, eventually(what, async || self.at_rest().await)).await;
+        if !matches!(waited, Ok(Ok(()))) {
             let open: Vec<(String,)> = sqlx::query_as(OPEN).fetch_all(self.stack.pool()).await?;
             anyhow::bail!("timed out waiting for {what}: {open:?}");
         }
+        Ok(())
+    }
+
+    /// Waits no longer than this for rest.
+    pub fn be_patient_for(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    /// A dead process's share of the provider's concurrency comes back after five seconds by itself, which is another
+    /// test's matter; here it would be most of what a run waits for.
+    ///
+    /// # Errors
+    /// The database is out of reach.
+    pub async fn forget_slices(&self) -> anyhow::Result<()> {
+        sqlx::query("delete from backline.budget_slice").execute(self.pool()).await?;
         Ok(())
     }
 

@@ -70,6 +70,21 @@ pub const WORKER: &[&str] = &[
 /// Of the worker, on occasion: the reply of a holder that lost its claim.
 pub const WORKER_SOMETIMES: &[&str] = &["tx.evidence"];
 
+/// Transactions that only read, or that sweep and declare without deciding about an operation.
+pub const QUIET: &[&str] = &[
+    "tx.accept_parked",
+    "tx.backstop",
+    "tx.cancel",
+    "tx.declare",
+    "tx.incarnation",
+    "tx.partitions",
+    "tx.read",
+    "tx.relay.backlog",
+    "tx.relay.horizon",
+    "tx.relay.read",
+    "tx.relay.required",
+];
+
 /// Compares what a recording run has reached with what is known: nothing may be missing, nothing may be new.
 ///
 /// # Errors

@@ -8,12 +8,14 @@
 
 mod bench;
 pub mod boundary;
+mod failover;
 mod invariants;
 pub mod scenario;
 mod shards;
 mod visit;
 
 pub use bench::Bench;
+pub use failover::failover_to_a_stale_standby;
 pub use invariants::{Intended, must_hold, violations};
 pub use shards::in_parallel;
 pub use visit::{Role, Visit, open, record, visits};

@@ -1,12 +1,11 @@
 //! One fault at one boundary.
 
-use crate::sweep::{Bench, must_hold};
+use crate::sweep::{Bench, boundary, must_hold};
 use crate::{Action, CrashPlan, Site, eventually, http, recorded};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::time::Duration;
 
 /// Which program meets the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +55,12 @@ fn slow() -> Value {
 /// It does not come up.
 pub async fn open(env: &[(&str, String)]) -> anyhow::Result<Bench> {
     let mut bench = Bench::start(false, env).await?;
+    populate(&mut bench).await?;
+    Ok(bench)
+}
+
+/// Adds and starts the members of a fresh bench.
+pub(crate) async fn populate(bench: &mut Bench) -> anyhow::Result<()> {
     for role in [Role::Relay, Role::Worker] {
         let (first, second) = role.members();
         for name in [first, second] {
@@ -69,8 +74,7 @@ pub async fn open(env: &[(&str, String)]) -> anyhow::Result<Bench> {
     bench.member("worker")?.start()?;
     bench.member("relay")?.start()?;
     bench.settle_base().await?;
-    bench.stack().add_faults(crate::SANDBOX, &slow())?;
-    Ok(bench)
+    bench.stack().add_faults(crate::SANDBOX, &slow())
 }
 
 /// The recording run: one set of payments from the start of relay and worker until everything has settled.
@@ -78,9 +82,7 @@ pub async fn open(env: &[(&str, String)]) -> anyhow::Result<Bench> {
 /// # Errors
 /// Something does not settle.
 pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
-    let t0 = std::time::Instant::now();
     let mut bench = open(&[]).await?;
-    eprintln!("T open {:?}", t0.elapsed());
     let mut files = BTreeMap::new();
     for (role, name) in [(Role::Relay, "relay"), (Role::Worker, "worker")] {
         bench.member(name)?.kill9()?;
@@ -93,12 +95,10 @@ pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
         bench.member(name)?.start()?;
         files.insert(name, file);
     }
-    eprintln!("T members {:?}", t0.elapsed());
+    bench.forget_slices().await?;
     bench.pay().await?;
     bench.settled().await?;
-    eprintln!("T settled {:?}", t0.elapsed());
     must_hold(&bench).await?;
-    eprintln!("T checked {:?}", t0.elapsed());
     // Sweeps go by the clock: the last of them may not have gone round yet.
     let all = "each sweep to have gone round";
     eventually(all, async || {
@@ -111,7 +111,8 @@ pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
     files.into_iter().map(|(name, file)| Ok((name, recorded(&file)?))).collect()
 }
 
-/// The first and the last arrival at each site of a recording, to be killed, and the first, to be paused.
+/// The first and the last arrival at each site of a recording, to be killed, and the first, to be paused. Where
+/// nothing is decided ([`boundary::QUIET`]) one death is enough, and a pause only while locks are held.
 #[must_use]
 pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
     let names: BTreeSet<&str> = sites.iter().map(|site| site.name.as_str()).collect();
@@ -119,11 +120,14 @@ pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
     for name in names {
         let last = sites.iter().filter(|site| site.name == name).map(|site| site.nth).max().unwrap_or(1);
         let at = |nth, action| Visit { role, site: Site { name: name.to_owned(), nth }, action };
+        let quiet = boundary::QUIET.iter().any(|quiet| name.strip_prefix(quiet).is_some_and(|rest| rest.starts_with('.')));
         visits.push(at(1, Action::Kill));
-        if last > 1 {
+        if last > 1 && !quiet {
             visits.push(at(last, Action::Kill));
         }
-        visits.push(at(1, Action::Stop));
+        if !quiet || name.ends_with(".commit.before") {
+            visits.push(at(1, Action::Stop));
+        }
     }
     visits
 }
@@ -139,6 +143,7 @@ impl Visit {
             // Not an orderly stop: what it held at the end of the run before is found by lease, like any other loss.
             bench.member(target)?.kill9()?;
         }
+        bench.forget_slices().await?;
         let lost = lost_claims(bench).await?;
         let dir = bench.stack().dir().join(format!("{:?}", self.action));
         std::fs::create_dir_all(&dir)?;
@@ -146,6 +151,7 @@ impl Visit {
         bench.member(target)?.launch_with(&plan)?;
         bench.pay().await?;
         self.until_fired(bench, &plan).await?;
+        bench.forget_slices().await?;
         match self.action {
             Action::Kill => {
                 let gone = "the process to be gone";
@@ -211,5 +217,3 @@ async fn refused(bench: &Bench) -> anyhow::Result<i64> {
     Ok(sqlx::query_scalar(sql).fetch_one(bench.pool()).await?)
 }
 
-/// How long an orderly end may take.
-pub(crate) const ORDERLY: Duration = Duration::from_secs(30);

@@ -11,6 +11,7 @@ use backline_stripe::{
 };
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// The provider's object that is followed.
@@ -69,6 +70,9 @@ impl Reconcile for Settlement {
         KindSpec {
             financial: true,
             request_timeout: self.timing.request_timeout,
+            // It only reads: nothing of an abandoned attempt can land at the provider.
+            linger: Duration::ZERO,
+            lookup_lag: Duration::ZERO,
             // Following never gives up by itself: the money is somewhere.
             policy: Policy { max_attempts: u32::MAX, backoff_base: self.timing.backoff, ..Policy::default() },
             ..KindSpec::new(Mode::Reconcile, ACCOUNT)

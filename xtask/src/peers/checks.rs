@@ -31,15 +31,16 @@ fn pubsub_client(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
 fn stripe_sdk(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
     let mut script = tools.script("stripe_sdk.py")?;
     let sandbox = program(tools, "stripe-sdk", "backline-sandbox")?;
-    let (_sandbox, at) = listening(&sandbox.arg("--search-lag").arg("0ms").arg("--settle-after").arg("100ms"))?;
+    let (_sandbox, at) =
+        listening(&sandbox.arg("--search-lag").arg("0ms").arg("--settle-after").arg("100ms"))?;
     Ok(tally.script(script.arg(format!("http://{at}")), &tools.log("stripe-sdk.log"))?)
 }
 
 /// The mock listens on all addresses and cannot be told otherwise, so both run where there is only a loopback device.
 fn stripe_replay(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
+    let namespace = Namespace::new()?;
     let (node, entry) = tools.mock()?;
     let script = tools.script("stripe_replay.py")?;
-    let namespace = Namespace::new()?;
     let (ip, enter) = namespace.enter();
     let inside = |log: &str| {
         let log = tools.log(&format!("stripe-replay.{log}.log"));
@@ -47,7 +48,8 @@ fn stripe_replay(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
         enter.iter().fold(Launch::new(ip, log), |launch, word| launch.arg(word))
     };
     let mock = inside("mock").arg(node).arg(entry).env("PORT", "8000").start()?;
-    let sandbox = inside("sandbox").arg(paths::binary("backline-sandbox")?).arg("--listen").arg("127.0.0.1:8001");
+    let sandbox =
+        inside("sandbox").arg(paths::binary("backline-sandbox")?).arg("--listen").arg("127.0.0.1:8001");
     let sandbox = listening(&sandbox)?;
     let mut judge = namespace.command([]);
     judge.arg(script.get_program()).args(script.get_args());
@@ -61,7 +63,6 @@ fn stripe_replay(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
 
 fn stripe_bodies(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
     let openapi = tools.openapi()?;
-    tools.python("python")?;
     let mut stack = Stack::start("stripe-bodies", tools)?;
     let record = tools.log("stripe-bodies.ndjson");
     let proxy = stack.server("recording_proxy.py")?.arg(stack.sandbox.to_string()).arg(&record);
@@ -73,7 +74,6 @@ fn stripe_bodies(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
 }
 
 fn provider_faults(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
-    tools.python("python")?;
     let mut stack = Stack::start("provider-faults", tools)?;
     let (proxy, audit) = stack.microburst("http", stack.sandbox, "provider_faults.yml")?;
     stack.relay(stack.emulator)?;
@@ -85,7 +85,6 @@ fn provider_faults(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
 /// The fault proxy speaks HTTP/2 alone, and Google's client administers over HTTP/1.1 on the same address: a splitter
 /// sends each where it belongs.
 fn broker_faults(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
-    tools.python("python")?;
     let mut stack = Stack::start("broker-faults", tools)?;
     let (proxy, audit) = stack.microburst("grpc", stack.emulator, "broker_faults.yml")?;
     let splitter = stack.server("splitter.py")?.arg(proxy.to_string()).arg(stack.emulator.to_string());

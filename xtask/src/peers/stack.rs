@@ -47,10 +47,16 @@ impl<'a> Stack<'a> {
     /// Starts PostgreSQL, the emulator with the topic of the events, and the sandbox.
     ///
     /// # Errors
-    /// One of them does not start.
-    pub(crate) fn start(check: &'static str, tools: &'a Tools) -> io::Result<Stack<'a>> {
+    /// One of them does not start, or the Python that is to judge them cannot be had.
+    pub(crate) fn start(check: &'static str, tools: &'a Tools) -> Result<Stack<'a>, Stop> {
+        tools.python("python")?;
         let database = Database::start()?;
-        let emulator = program(tools, check, "backline-pubsub-emulator")?.arg("--port").arg("0");
+        // What a cut stream carried comes again when its lease is over: a minute by Google's client, here seconds.
+        let emulator = program(tools, check, "backline-pubsub-emulator")?
+            .arg("--port")
+            .arg("0")
+            .arg("--ack-deadline-cap")
+            .arg("5000");
         let sandbox = program(tools, check, "backline-sandbox")?.env("SANDBOX_LISTEN", "127.0.0.1:0");
         let ((one, emulator), (two, sandbox)) = (listening(&emulator)?, listening(&sandbox)?);
         put(emulator, &format!("/v1/projects/{PROJECT}/topics/domain-events"))?;
@@ -121,7 +127,7 @@ impl<'a> Stack<'a> {
         let launch = program(self.tools, self.check, "backline-relay")?.envs([
             ("DATABASE_URL", self.database.url()),
             ("PUBSUB_EMULATOR_HOST", pubsub.to_string()),
-            ("PUBSUB_PROJECT", PROJECT.to_owned()),
+            ("PUBSUB_PROJECT_ID", PROJECT.to_owned()),
             ("BACKLINE_RELAY_HEALTH", health.to_string()),
             ("BACKLINE_RELAY_PUBLISH_TIMEOUT", "2s".to_owned()),
             ("BACKLINE_RELAY_LEASE", "4s".to_owned()),
@@ -185,7 +191,8 @@ impl<'a> Stack<'a> {
 fn put(at: SocketAddr, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(at)?;
     stream.set_read_timeout(Some(START_LIMIT))?;
-    let head = format!("PUT {path} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-type: application/json");
+    let head =
+        format!("PUT {path} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-type: application/json");
     write!(stream, "{head}\r\ncontent-length: 2\r\n\r\n{{}}")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

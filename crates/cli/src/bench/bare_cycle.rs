@@ -60,7 +60,7 @@ pub(super) async fn drain(bed: &Bed, kind: &'static str, count: i64, shape: Shap
     let done = Arc::new(AtomicI64::new(0));
     let mut connections = Vec::new();
     for _ in 0..shape.connections {
-        connections.push(bed.connection().await?);
+        connections.push(bed.steady_connection().await?);
     }
     let from = bed.now().await?;
     let mut tasks = tokio::task::JoinSet::new();

@@ -13,7 +13,16 @@ const OURS: [&str; 2] = ["backline_check", "backline_bench"];
 /// Between looks at something that is about to be true.
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest wait for one run: a run that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What `backline_runtime` sets on the connections it works with.
+const PLANNER: [(&str, &str); 5] = [
+    ("jit", "off"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+];
 
 /// One database that belongs to the bench.
 #[derive(Clone)]
@@ -50,6 +59,12 @@ impl Bed {
     /// A connection outside the pool, with a statement cache of its own.
     pub(super) async fn connection(&self) -> anyhow::Result<PgConnection> {
         Ok(self.options.connect().await?)
+    }
+
+    /// As [`Bed::connection`], with the planner settings of the runtime's work connections: a ceiling must not fall
+    /// to a plan that the product rules out.
+    pub(super) async fn steady_connection(&self) -> anyhow::Result<PgConnection> {
+        Ok(self.options.clone().options(PLANNER).connect().await?)
     }
 
     /// Empty tables, no lane held.

@@ -11,6 +11,11 @@ use std::time::Duration;
 /// Start and orderly end of a worker.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
+/// Where workers write; it stays when a measurement fails.
+pub(super) fn log() -> PathBuf {
+    std::env::temp_dir().join(format!("backline-bench-{}.log", std::process::id()))
+}
+
 /// How a worker is started.
 pub(super) struct Start<'a> {
     pub(super) handler: Handler,
@@ -33,8 +38,7 @@ impl Worker {
     pub(super) fn start(bed: &Bed, start: &Start<'_>) -> anyhow::Result<Self> {
         let handler =
             start.handler.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let log: PathBuf = std::env::temp_dir().join(format!("backline-bench-{}.log", std::process::id()));
-        let mut launch = Launch::new(std::env::current_exe()?, log)
+        let mut launch = Launch::new(std::env::current_exe()?, log())
             .env("DATABASE_URL", &bed.url)
             .arg("bench-worker")
             .arg(format!("--handler={handler}"))
@@ -51,12 +55,16 @@ impl Worker {
     pub(super) fn stop(mut self) -> anyhow::Result<()> {
         self.0.terminate()?;
         self.0.wait_exit(START_LIMIT)?;
+        // Many runs, one file: what a finished worker said is of no use to anybody.
+        let _ = std::fs::remove_file(log());
         Ok(())
     }
 
     /// Ends it at once.
     pub(super) fn kill(&mut self) -> anyhow::Result<()> {
-        Ok(self.0.kill9()?)
+        self.0.kill9()?;
+        let _ = std::fs::remove_file(log());
+        Ok(())
     }
 
     /// Resident memory and its peak, in MiB.
@@ -80,12 +88,5 @@ impl Worker {
         };
         // Linux counts these in hundredths of a second on every architecture we build for.
         Ok((ticks(11)? + ticks(12)?) / 100.0)
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // Many runs, one file: what a finished worker said is of no use to anybody.
-        let _ = std::fs::remove_file(self.0.log());
     }
 }

@@ -103,7 +103,7 @@ async fn bare_own(bed: &Bed, rows: i64) -> anyhow::Result<f64> {
     let mut tasks = tokio::task::JoinSet::new();
     let from = bed.now().await?;
     for _ in 0..OWN_CONNECTIONS {
-        let (done, mut connection) = (Arc::clone(&done), bed.connection().await?);
+        let (done, mut connection) = (Arc::clone(&done), bed.steady_connection().await?);
         tasks.spawn(async move {
             while done.load(Ordering::Relaxed) < rows {
                 let claimed = claim(&mut connection, RECORDING, shape).await?;

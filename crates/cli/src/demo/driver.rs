@@ -17,7 +17,7 @@ use tokio::time::MissedTickBehavior;
 use uuid::{Builder, Uuid};
 
 /// Payments are spread over this, so that every fault meets work on its way.
-const SPREAD: Duration = Duration::from_secs(20);
+const SPREAD: Duration = Duration::from_secs(15);
 /// Payments whose commit is under way at a time.
 const AT_ONCE: usize = 16;
 /// Pause of the application before it asks a database again that did not answer.

@@ -36,7 +36,7 @@ pub(crate) struct DemoArgs {
     /// How long to wait for everything to settle after the last payment.
     #[arg(long, default_value = "120s", value_parser = humantime::parse_duration)]
     patience: Duration,
-    /// Run workers with a known bug, which the books must show; they must be built with it.
+    /// Run workers with a known bug, which the books must show; only debug builds have it.
     #[arg(long, value_enum)]
     seeded_bug: Option<SeededBug>,
 }
@@ -91,11 +91,14 @@ async fn in_dir(args: &DemoArgs, dir: &Path, output: &Output) -> anyhow::Result<
     let paying = tokio::spawn(Arc::clone(&driver).pay(payments));
     let shown = tokio::spawn(show(bar.clone(), driver.progress()));
     let freezer = Freezer::new(pool.clone());
-    let tell = |line: &str| bar.println(line);
+    // A bar that is not on a terminal shows nothing.
+    let tell = |line: &str| if bar.is_hidden() { output.say(line) } else { bar.println(line) };
     let raged = chaos::rage(stage, driver.progress(), count, &freezer, &client, tell);
     let (mut stage, ()) = tokio::try_join!(raged, async { paying.await.context("driver")? })?;
     shown.abort();
 
+    let seconds = started.elapsed().as_secs_f64();
+    tell(&format!("{count} commits acknowledged after {seconds:.1}s; waiting until everything has settled"));
     bar.set_prefix("settled");
     let came_to_rest =
         settle::settle(&mut stage, &pool, &client, u64::from(args.payments), args.patience, &bar).await?;

@@ -4,6 +4,7 @@ use super::ledger::{Balance, Faults};
 use crate::explain;
 use serde::Serialize;
 use sqlx::PgPool;
+use std::collections::BTreeMap;
 
 /// Everything that was counted.
 #[derive(Debug, Serialize)]
@@ -11,7 +12,7 @@ pub(super) struct Report {
     pub(super) seed: u64,
     pub(super) payments: usize,
     pub(super) seconds: f64,
-    pub(super) kills: Vec<(&'static str, u64)>,
+    pub(super) kills: BTreeMap<&'static str, u64>,
     /// Processes that ended without being killed and were started again.
     pub(super) own_ends: u64,
     /// Commits whose reply was lost and which found themselves done.

@@ -6,6 +6,7 @@ use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::pg::{Cluster, Options, state_dir};
 use backline_dev_cluster::process::{Launch, Process};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use tokio::task::block_in_place;
@@ -59,14 +60,20 @@ pub(super) struct Stage {
     pub(super) postgres_kills: u64,
 }
 
+/// Deliveries that a killed or stopped worker holds come again after this many milliseconds; clients ask for a minute
+/// and renew well before.
+const ACK_DEADLINE_MS: &str = "5000";
+
 /// Timers of hours and minutes are compressed to seconds; their order stays: request < lease, linger < patience.
-const WORKER_TIMERS: [(&str, &str); 13] = [
+const WORKER_TIMERS: [(&str, &str); 14] = [
     ("BACKLINE_LEASE", "4s"),
     ("BACKLINE_SWEEP", "500ms"),
     ("BACKLINE_POLL", "200ms"),
     ("BACKLINE_COMMIT_LAG", "2s"),
     ("BACKLINE_ACQUIRE_TIMEOUT", "2s"),
     ("BACKLINE_REOFFER_AFTER", "10s"),
+    // What a killed worker takes with it comes again only after the acknowledgement deadline.
+    ("BACKLINE_DELIVERIES", "100"),
     ("STRIPE_REQUEST_TIMEOUT", "2s"),
     ("STRIPE_LINGER", "1s"),
     ("STRIPE_LOOKUP_LAG", "500ms"),
@@ -100,7 +107,7 @@ impl Stage {
         migrate::MIGRATIONS.run(&pool).await.context("migrations")?;
         pool.close().await;
         block_in_place(|| {
-            let mut emulator = stack.emulator()?.start()?;
+            let mut emulator = stack.emulator()?.arg("--ack-deadline-cap").arg(ACK_DEADLINE_MS).start()?;
             emulator.wait_listening(START_LIMIT)?;
             let sandbox = stack.sandbox()?.arg("--seed").arg(seed.to_string()).arg("--faults").arg(faults);
             let mut sandbox = sandbox.start()?;
@@ -144,7 +151,7 @@ impl Stage {
     }
 
     /// SIGKILLs per process.
-    pub(super) fn kills(&self) -> Vec<(&'static str, u64)> {
+    pub(super) fn kills(&self) -> BTreeMap<&'static str, u64> {
         let roles = self.relays.iter().chain(&self.workers).map(|role| (role.label, role.kills));
         roles.chain([("PostgreSQL", self.postgres_kills)]).collect()
     }

@@ -94,7 +94,8 @@ fn programs(stack: &Stack) -> anyhow::Result<Vec<(&'static str, Process)>> {
     emulator.wait_listening(START_LIMIT)?;
     let mut sandbox = stack.sandbox()?.start()?;
     sandbox.wait_listening(START_LIMIT)?;
-    let mut payments = stack.payments("payments")?.start()?;
+    // Nobody waits five minutes for a stand-in to settle.
+    let mut payments = stack.payments("payments")?.env("STRIPE_SETTLEMENT_POLL", "5s").start()?;
     payments.wait_for_line("a line `ready`", START_LIMIT, |line| line == "ready")?;
     let relay = stack.relay("relay")?.start()?;
     Ok(vec![("relay", relay), ("payments", payments), ("sandbox", sandbox), ("emulator", emulator)])

@@ -3,5 +3,6 @@
 mod decisions;
 mod pauses;
 mod refusals;
+mod setup;
 mod stories;
 mod support;

@@ -60,6 +60,9 @@ pub async fn take_lanes(
 /// # Errors
 /// The database's error.
 pub async fn rescan_lanes(pool: &PgPool, every: Duration) -> Result<u64, DrainError> {
+    if backline_crash_point::seeded_bug(3) {
+        return Ok(0);
+    }
     run_tx!(pool, "relay.rescan", |tx| async {
         let done = sqlx::query_file!("sql/rescan_lanes.sql", every.as_secs_f64()).execute(tx).await?;
         Ok::<_, DrainError>(done.rows_affected())

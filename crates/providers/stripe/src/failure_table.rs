@@ -142,7 +142,7 @@ fn failure(verdict: Verdict, name: Cow<'static, str>, asked: Asked, replayed: bo
         Ambiguous if read => (Class::Transient, false),
         Ambiguous => (Class::Unknown, false),
     };
-    Failure { key_spent: key_spent && !read, ..Failure::new(class, name) }
+    Failure { key_spent: key_spent && !read, stored_answer: replayed && !read, ..Failure::new(class, name) }
 }
 
 fn finish(reply: &Reply, error: Option<&ErrorBody>, mut failure: Failure) -> Failure {

@@ -111,7 +111,10 @@ impl Stripe {
             if call.key.is_empty() || call.key.len() > KEY_LIMIT {
                 return Err(invalid("the idempotency key is empty or longer than 255 bytes"));
             }
-            let form = canonical(request.body.as_deref().unwrap_or_default());
+            let mut form = canonical(request.body.as_deref().unwrap_or_default());
+            if backline_crash_point::seeded_bug(7) {
+                form.push_str(&format!("&metadata[attempt]={}", call.attempt));
+            }
             if form.is_empty() {
                 return Err(invalid("a request without parameters names no operation"));
             }

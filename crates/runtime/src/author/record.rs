@@ -41,7 +41,10 @@ impl Record<'_> {
     ) -> Result<Uuid, Error> {
         let operation = self.operation;
         let step = format!("{}/{step}", operation.generation);
-        let id = child_event_id(operation.accepted_at, operation.id, &step, aggregate_id);
+        let mut id = child_event_id(operation.accepted_at, operation.id, &step, aggregate_id);
+        if backline_crash_point::seeded_bug(10) {
+            id = Uuid::now_v7();
+        }
         let payload = serde_json::to_string(payload).map_err(|e| Error::Record(e.to_string()))?;
         sqlx::query_file_scalar!(
             "sql/emit_child.sql",

@@ -52,6 +52,15 @@ struct Lane {
     quota: i32,
 }
 
+/// Refuses to claim in a life of the database that nobody has adopted.
+async fn same_incarnation(tx: &mut PgConnection) -> Result<(), Error> {
+    if sqlx::query_file_scalar!("sql/same_incarnation.sql").fetch_one(tx).await? {
+        Ok(())
+    } else {
+        Err(Error::Incarnation)
+    }
+}
+
 impl Claimer {
     pub(crate) fn new(
         pool: PgPool,
@@ -86,6 +95,7 @@ impl Claimer {
         let until = Deadline::after(self.keeper.duration);
         let marks = self.trail().due(Instant::now());
         let (folded, highest, (rows, capped)) = run_tx!(&self.pool, "claim", |tx| async {
+            same_incarnation(tx).await?;
             let (folded, highest) = fold(tx, &self.kinds, i64::from(limit), unmarked).await?;
             mark(tx, &marks, unmarked).await?;
             let rows = self.claim(tx, limit, unmarked, nonce).await?;
@@ -104,6 +114,7 @@ impl Claimer {
         let nonce: i64 = rand::random();
         let until = Deadline::after(self.keeper.duration);
         let rows = run_tx!(&self.pool, "claim_unknown", |tx| async {
+            same_incarnation(tx).await?;
             let rows = sqlx::query_file_as!(
                 ClaimedRow,
                 "sql/claim_unknown.sql",

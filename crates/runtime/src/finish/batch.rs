@@ -5,6 +5,7 @@ use crate::claim::MadeReady;
 use crate::finish::columns::{Evidencing, Finishing, Leaving};
 use crate::finish::follow::{follow, freed};
 use crate::finish::{Ended, How};
+use crate::seeded;
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
 use std::collections::HashSet;
@@ -65,8 +66,10 @@ pub(crate) async fn finish(
         &rows.detail as _,
         &rows.output as _,
     )
-    .fetch_all(tx)
+    .fetch_all(&mut *tx)
     .await?;
+    let ended: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    seeded::after_finish(tx, &ended).await?;
     Ok(rows.into_iter().map(|row| (row.id, row.organization, row.serial_key)).collect())
 }
 

@@ -4,9 +4,11 @@ use crate::Error;
 use sqlx::PgPool;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// Limits of a provider account, declared by the worker that calls it.
@@ -24,8 +26,11 @@ pub struct ProviderBudget {
 const SLICE_SECONDS: f64 = 0.25;
 /// Longest wait before the bucket is asked again: a pause may have been lifted.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// A concurrency slice is leased for 30 s by the statement; it is renewed well before.
-const RENEW_SLICE: Duration = Duration::from_secs(10);
+/// A concurrency slice is leased for 5 s by the statement, so that little is lost with a killed process; it is renewed
+/// well before while calls are in flight, and given back when none is: an idle process must not starve the others.
+const RENEW_SLICE: Duration = Duration::from_secs(1);
+/// Pause of who has calls but no share of the concurrency: others shrink to theirs within [`RENEW_SLICE`].
+const NO_SHARE: i64 = 200;
 
 /// The process's side of all its budgets.
 #[derive(Debug, Clone)]
@@ -40,6 +45,15 @@ struct Account {
     limits: ProviderBudget,
     local: Mutex<Local>,
     in_flight: Arc<Semaphore>,
+    /// Callers inside [`Budgets::take`].
+    waiting: AtomicUsize,
+}
+
+impl Account {
+    /// Permits whose call is in flight.
+    fn used(&self, local: &Local) -> i32 {
+        local.permits - i32::try_from(self.in_flight.available_permits()).unwrap_or(local.permits)
+    }
 }
 
 #[derive(Debug)]
@@ -65,7 +79,8 @@ impl Budgets {
             .into_iter()
             .map(|(name, limits)| {
                 let local = Mutex::new(Local { calls: 0, permits: 0, asked_at: None });
-                (name, Account { limits, local, in_flight: Arc::new(Semaphore::new(0)) })
+                let (in_flight, waiting) = (Arc::new(Semaphore::new(0)), AtomicUsize::new(0));
+                (name, Account { limits, local, in_flight, waiting })
             })
             .collect();
         Ok(Self { pool, process, accounts: Arc::new(accounts) })
@@ -74,6 +89,7 @@ impl Budgets {
     /// Waits for one call's worth of budget. Accounts without declared limits are not limited.
     pub(crate) async fn take(&self, account: &str) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(budget) = self.accounts.get(account) else { return Ok(None) };
+        let _waiting = Waiting::new(&budget.waiting);
         loop {
             let wait = {
                 let mut local = budget.local.lock().await;
@@ -82,7 +98,7 @@ impl Budgets {
                     local.calls -= 1;
                     break;
                 }
-                self.ask(account, budget, &mut local).await?
+                self.ask(account, budget, &mut local, budget.limits.rate * SLICE_SECONDS).await?
             };
             if let Some(wait) = wait {
                 metrics::counter!("backline_budget_waits_total", "provider" => account.to_owned())
@@ -100,14 +116,16 @@ impl Budgets {
         account: &str,
         budget: &Account,
         local: &mut Local,
+        calls: f64,
     ) -> Result<Option<Duration>, Error> {
-        let wanted = (budget.limits.rate * SLICE_SECONDS).max(1.0);
+        let wanted = if local.calls > 0 { 0.0 } else { calls.max(1.0) };
         let got = sqlx::query_file!(
             "sql/budget_take.sql",
             account,
             self.process,
             wanted,
             budget.limits.concurrency,
+            budget.used(local),
         )
         .fetch_optional(&self.pool)
         .await?;
@@ -127,9 +145,49 @@ impl Budgets {
         if local.calls > 0 && local.permits > 0 {
             return Ok(None);
         }
-        let millis = got.paused_ms.unwrap_or(0).max(got.next_ms).max(10);
+        let share = if local.permits > 0 { 0 } else { NO_SHARE };
+        let millis = got.paused_ms.unwrap_or(0).max(got.next_ms).max(share).max(10);
         local.asked_at = None;
         Ok(Some(Duration::from_millis(u64::try_from(millis).unwrap_or(10)).min(ASK_AGAIN)))
+    }
+
+    /// Renews the slices of accounts with calls in flight and gives the others back, until `stop`.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        loop {
+            let stopped = tokio::time::timeout(RENEW_SLICE, stop.cancelled()).await.is_ok();
+            for (account, budget) in self.accounts.iter() {
+                if let Err(error) = self.tend(account, budget).await {
+                    tracing::debug!(%error, "a slice of the budget runs out by itself");
+                }
+            }
+            if stopped {
+                return;
+            }
+        }
+    }
+
+    async fn tend(&self, account: &str, budget: &Account) -> Result<(), Error> {
+        let mut local = budget.local.lock().await;
+        if budget.waiting.load(Ordering::Acquire) > 0 || budget.used(&local) > 0 {
+            let asked_at = local.asked_at;
+            if asked_at.is_none_or(|at| at.elapsed() >= RENEW_SLICE / 2) {
+                let kept = local.calls;
+                // Only the concurrency: calls are asked for by who makes them.
+                local.calls = kept.max(1);
+                let asked = self.ask(account, budget, &mut local, 0.0).await;
+                local.calls = kept;
+                asked?;
+            }
+            return Ok(());
+        }
+        if local.permits > 0 {
+            let gone = budget.in_flight.forget_permits(usize::try_from(local.permits).unwrap_or(0));
+            local.permits -= i32::try_from(gone).unwrap_or(0);
+            // The next call asks first.
+            local.asked_at = None;
+            sqlx::query_file!("sql/budget_return.sql", account, self.process).execute(&self.pool).await?;
+        }
+        Ok(())
     }
 
     /// The provider throttled us: the whole fleet slows down, and waits out `retry_after` if it named one.
@@ -140,5 +198,21 @@ impl Budgets {
         let millis = i64::try_from(retry_after.as_millis()).unwrap_or(i64::MAX);
         sqlx::query_file!("sql/budget_throttled.sql", account, millis).execute(&self.pool).await?;
         Ok(())
+    }
+}
+
+/// Counts a caller for as long as it waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

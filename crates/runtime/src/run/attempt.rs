@@ -7,6 +7,7 @@ use crate::finish::How;
 use crate::flow::Budgets;
 use crate::run::ending::{after_failure, manual, release, still_unknown};
 use crate::transition::State;
+use backline_crash_point::seeded_bug;
 use backline_failure::{Call, Class, Deadline, Failure, Mode, Resolution};
 use futures_util::FutureExt;
 use sha2::{Digest, Sha256};
@@ -254,7 +255,11 @@ fn proved_absent(claim: &Claim) -> How {
 
 /// The call's context, or `None` when the lease leaves no room for a request.
 fn call(spec: &KindSpec, claim: &Claim) -> Option<Call> {
-    let room = claim.lease.until().remaining().checked_sub(spec.request_timeout)?;
+    let mut room = claim.lease.until().remaining().checked_sub(spec.request_timeout);
+    if seeded_bug(24) {
+        room = Some(spec.request_timeout);
+    }
+    let room = room?;
     let operation = &claim.operation;
     let call = Call::new(
         operation.id,
@@ -275,7 +280,7 @@ fn call(spec: &KindSpec, claim: &Claim) -> Option<Call> {
 fn provider_key(claim: &Claim) -> String {
     let operation = &claim.operation;
     let mut name = format!("{}/{}/{}", operation.id, operation.generation, operation.submission);
-    if backline_crash_point::seeded_bug(6) {
+    if seeded_bug(6) {
         name = format!("{name}/{}", operation.attempt);
     }
     format!("bl_{}", hex::encode(&Sha256::digest(name.as_bytes())[..20]))
@@ -289,7 +294,7 @@ async fn perform(
     match AssertUnwindSafe(handler.perform(call, prepared)).catch_unwind().await {
         Ok(result) => result,
         // Before the may-have-left point a panic is poison, after it nobody knows.
-        Err(_panic) if call.may_have_left() => Err(Failure::unknown("panicked")),
+        Err(_panic) if call.may_have_left() && !seeded_bug(23) => Err(Failure::unknown("panicked")),
         Err(_panic) => Err(Failure::poison("panicked")),
     }
 }

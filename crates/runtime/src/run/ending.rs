@@ -4,12 +4,18 @@ use crate::author::KindSpec;
 use crate::claim::Claim;
 use crate::finish::How;
 use crate::transition::State;
+use backline_crash_point::seeded_bug;
 use backline_failure::{Class, Decision, Failure, Mode, decide};
 use std::time::Duration;
 
 /// What a failed perform leads to. `left` = this attempt's request may have reached the provider.
 pub(crate) fn after_failure(spec: &KindSpec, claim: &Claim, failure: Failure, left: bool) -> How {
     let attempt = u32::try_from(claim.operation.attempt).unwrap_or(u32::MAX);
+    let (failure, left) = match failure.class {
+        Class::Unknown if seeded_bug(14) => (Failure { class: Class::Transient, ..failure }, false),
+        Class::Poison if seeded_bug(23) => (failure, false),
+        _ => (failure, left),
+    };
     let doubt = left || claim.may_have_left;
     let decision = decide(&failure, attempt, doubt, spec.mode, &spec.policy, rand::random());
     let reconcile = spec.mode == Mode::Reconcile;
@@ -40,7 +46,7 @@ pub(crate) fn after_failure(spec: &KindSpec, claim: &Claim, failure: Failure, le
             Some(failure.detail.clone()).filter(|d| !d.is_empty()),
         ),
         Decision::Unknown => {
-            let repeatable = !failure.key_spent;
+            let repeatable = !failure.key_spent && !failure.stored_answer;
             let policy = &spec.policy;
             let ours =
                 backline_failure::backoff(attempt, policy.backoff_base, policy.backoff_cap, rand::random());

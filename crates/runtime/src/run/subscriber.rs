@@ -153,12 +153,14 @@ impl Subscriber {
             }
         }
         let ids: Vec<Uuid> = events.keys().copied().collect();
+        let received = self.receive(&ids).await?;
         run_tx!(&self.pool, "accept", |tx| async {
             let sealed: HashSet<Uuid> =
                 sqlx::query_file_scalar!("sql/seal_deliveries.sql", &ids, self.consumer.name())
                     .fetch_all(&mut *tx)
                     .await?
                     .into_iter()
+                    .chain(received.iter().copied())
                     .collect();
             let requests = events
                 .iter()
@@ -177,6 +179,17 @@ impl Subscriber {
                 metrics::counter!("backline_deliveries_repeated_total", "consumer" => self.consumer.name())
                     .increment(seen);
             }
+        })
+    }
+
+    /// Seeded bug 11: the receipt of a delivery is taken for its completion. Without it nothing happens here.
+    async fn receive(&self, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
+        if !backline_crash_point::seeded_bug(11) {
+            return Ok(Vec::new());
+        }
+        run_tx!(&self.pool, "receive", |tx| async {
+            let query = sqlx::query_file_scalar!("sql/seal_deliveries.sql", ids, self.consumer.name());
+            Ok::<_, Error>(query.fetch_all(tx).await?)
         })
     }
 

@@ -1,6 +1,7 @@
 //! Sweeps: what crashes left behind is found by the database's clock, whoever is alive.
 
 use crate::Error;
+use crate::seeded;
 use crate::claim::MadeReady;
 use crate::finish::{Released, follow};
 use backline_outbox::run_tx;
@@ -59,7 +60,9 @@ impl Sweep {
     async fn reclaim(&self) -> Result<usize, Error> {
         let mut total = 0;
         loop {
+            let snapshot = seeded::reclaim_snapshot(&self.pool).await?;
             let moved = run_tx!(&self.pool, "reclaim", |tx| async {
+                seeded::before_reclaim(tx, &snapshot).await?;
                 let rows = sqlx::query_file!("sql/reclaim.sql", PAGE).fetch_all(&mut *tx).await?;
                 let count = rows.len();
                 let (mut released, mut ready): (Vec<Released>, Vec<MadeReady>) = (Vec::new(), Vec::new());
@@ -89,6 +92,7 @@ impl Sweep {
     /// Honors wishes to cancel.
     async fn cancel(&self) -> Result<usize, Error> {
         run_tx!(&self.pool, "cancel", |tx| async {
+            seeded::before_cancel(tx).await?;
             let rows = sqlx::query_file!("sql/cancel_open.sql", PAGE).fetch_all(&mut *tx).await?;
             let count = rows.len();
             let released = rows

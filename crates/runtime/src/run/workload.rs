@@ -123,6 +123,7 @@ impl Workload {
         let keeper = LeaseKeeper::new(capacity.lease, process);
         let heartbeat = CancellationToken::new();
         let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
+        let slices = tokio::spawn(budgets.clone().keep(heartbeat.clone()));
         let own = usize::try_from(capacity.connections).unwrap_or(8);
         let (finisher, ends) = Finisher::new(pools.work.clone(), Arc::clone(&handlers), own);
         let finishing = tokio::spawn(finisher.run());
@@ -202,6 +203,8 @@ impl Workload {
         let written = tokio::time::timeout(capacity.acquire_timeout, finishing).await.is_ok();
         heartbeat.cancel();
         heart.abort();
+        // The last slices go back; what cannot be given back runs out.
+        let _ = tokio::time::timeout(capacity.acquire_timeout, slices).await;
         pages.cancel();
         tracing::info!(workload = self.name, drained, written, "stopped");
         Ok(if drained && written { Exit::Drained } else { Exit::Abandoned })

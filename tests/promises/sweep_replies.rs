@@ -1,0 +1,112 @@
+//! The effect happened and the reply was lost: at the provider, at the broker, and at the COMMIT itself.
+
+use backline_promises::sweep::{Bench, in_parallel, must_hold, open};
+use backline_promises::{EMULATOR, PgProxy, SANDBOX, eventually};
+use anyhow::Context;
+use backline_dev_cluster::paths::workspace;
+use serde_json::json;
+use std::fmt;
+
+/// Benches at a time.
+const SHARDS: usize = 3;
+
+/// Whose reply is lost.
+#[derive(Debug, Clone)]
+enum Lost {
+    /// The n-th POST to the provider has its effect and no answer.
+    Post(u64),
+    /// The broker accepts a request and says that it did not.
+    Publish,
+    /// The COMMIT of the transaction that ran this statement, of a relay or worker.
+    Commit(&'static str, &'static str),
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lost reply: {self:?}")
+    }
+}
+
+/// Statements whose transactions decide something; the first line of each file is part of what the server is sent.
+const COMMITS: &[(&str, &str)] = &[
+    ("relay", "outbox/sql/take_lanes.sql"),
+    ("relay", "outbox/sql/mark_published.sql"),
+    ("relay", "outbox/sql/release_lane.sql"),
+    ("worker", "runtime/sql/seal_deliveries.sql"),
+    ("worker", "runtime/sql/take_intake.sql"),
+    ("worker", "runtime/sql/claim.sql"),
+    ("worker", "runtime/sql/finish.sql"),
+    ("worker", "runtime/sql/leave.sql"),
+    ("worker", "runtime/sql/claim_unknown.sql"),
+    ("worker", "runtime/sql/reclaim.sql"),
+    ("worker", "runtime/sql/renew_leases.sql"),
+];
+
+#[test]
+fn a_lost_reply_is_no_failure_and_no_second_effect() -> anyhow::Result<()> {
+    let mut items: Vec<Lost> = (1..=3).map(Lost::Post).collect();
+    items.push(Lost::Publish);
+    items.extend(COMMITS.iter().map(|(role, file)| Lost::Commit(role, file)));
+    let total = items.len();
+    let failed = in_parallel(SHARDS, items, async || open(&[]).await, run)?;
+    println!("{} of {total} lost replies survived", total - failed.len());
+    anyhow::ensure!(failed.is_empty(), "{} of {total} lost replies not survived:\n{}", failed.len(), failed.join("\n\n"));
+    Ok(())
+}
+
+async fn run(bench: &mut Bench, lost: &Lost) -> anyhow::Result<()> {
+    match lost {
+        Lost::Post(nth) => {
+            let rule = json!([{"match": {"method": "POST"}, "when": {"nth": [nth]}, "fault": {"kind": "drop_reply"}}]);
+            let before = dropped(bench)?;
+            bench.stack().add_faults(SANDBOX, &rule)?;
+            bench.pay().await?;
+            bench.settled().await?;
+            anyhow::ensure!(dropped(bench)? > before, "no answer was dropped");
+        }
+        Lost::Publish => {
+            bench.stack().add_faults(EMULATOR, &json!({"publish": [{"mode": "accept-then-fail", "times": 1}]}))?;
+            bench.pay().await?;
+            bench.settled().await?;
+            let accepted = bench.parts().published()?;
+            let mut ids: Vec<_> = accepted.iter().map(|line| line["attributes"]["ce-id"].to_string()).collect();
+            let all = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            anyhow::ensure!(ids.len() < all, "nothing was published twice");
+        }
+        Lost::Commit(role, file) => commit(bench, role, file).await?,
+    }
+    must_hold(bench).await
+}
+
+fn dropped(bench: &Bench) -> anyhow::Result<usize> {
+    Ok(bench.parts().journal()?.iter().filter(|line| line["replied"] == "dropped").count())
+}
+
+/// The member goes through a proxy that forwards the COMMIT, waits for its answer, and cuts the connection instead.
+async fn commit(bench: &mut Bench, role: &str, file: &str) -> anyhow::Result<()> {
+    let statement = std::fs::read_to_string(workspace()?.join("crates").join(file))?;
+    let text = statement.lines().next().context("the file is empty")?;
+    let proxy = PgProxy::start(bench.stack().server().port())?;
+    let url = bench.database_url_at(proxy.port());
+    bench.member(role)?.kill9()?;
+    bench.forget_slices().await?;
+    let env = [("DATABASE_URL", url)];
+    match role {
+        "relay" => bench.add_relay("proxied", &env)?,
+        _ => bench.add_worker("proxied", &env)?,
+    }
+    bench.member("proxied")?.start()?;
+    proxy.swallow_commit_of(text);
+    // An answer that is lost as well brings the worker to repeat, to look up and to reclaim.
+    let rule = json!([{"match": {"method": "POST"}, "when": {"nth": [1]}, "fault": {"kind": "drop_reply"}}]);
+    bench.stack().add_faults(SANDBOX, &rule)?;
+    bench.pay().await?;
+    eventually(&format!("the reply to the COMMIT of {file} to be lost"), async || Ok(proxy.swallowed() > 0)).await?;
+    bench.settled().await?;
+    bench.member("proxied")?.kill9()?;
+    bench.forget_slices().await?;
+    bench.member(role)?.start()?;
+    bench.settled().await
+}

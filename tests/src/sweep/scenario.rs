@@ -1,1 +1,0 @@
-//! Situations that seeded bugs must not survive.
