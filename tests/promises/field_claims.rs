@@ -24,7 +24,8 @@ async fn arrived(stack: &Stack, calls: usize) -> anyhow::Result<()> {
 
 /// Case 15: <https://github.com/janbjorge/pgqueuer/issues/475>
 #[tokio::test]
-async fn an_operation_of_a_killed_worker_is_taken_over_with_a_higher_token_and_one_effect() -> anyhow::Result<()> {
+async fn an_operation_of_a_killed_worker_is_taken_over_with_a_higher_token_and_one_effect()
+-> anyhow::Result<()> {
     let mut stack = two().await?;
     hold_first(stack.effects());
     let id = stack.enqueue("effect.keyed", Uuid::now_v7(), "k", json!({"value": CANARY})).await?;
@@ -105,7 +106,8 @@ async fn an_orphan_behind_many_leases_that_need_no_rescue_is_found() -> anyhow::
 /// Case 21: <https://github.com/hexpm/hexpm/pull/1825>
 #[tokio::test]
 async fn a_long_attempt_with_healthy_renewals_runs_once_and_without_them_is_fenced() -> anyhow::Result<()> {
-    let short = [("BACKLINE_LEASE", "1s"), ("PROMISE_TIMEOUT", "300ms"), ("BACKLINE_ACQUIRE_TIMEOUT", "500ms")];
+    let short =
+        [("BACKLINE_LEASE", "1s"), ("PROMISE_TIMEOUT", "300ms"), ("BACKLINE_ACQUIRE_TIMEOUT", "500ms")];
     let mut plan = Stack::builder().worker_as("first", SCRIPTED).worker_as("second", SCRIPTED);
     for (name, value) in short {
         plan = plan.env("first", name, value).env("second", name, value);
@@ -130,7 +132,8 @@ async fn a_long_attempt_with_healthy_renewals_runs_once_and_without_them_is_fenc
     // Without renewals: whoever holds it stands still.
     let id = stack.enqueue("effect.keyed", Uuid::now_v7(), "cut", input).await?;
     arrived(&stack, 2).await?;
-    let sql = "select l.owner from backline.operation o join backline.lease l on l.id = o.lease_id where o.id = $1";
+    let sql =
+        "select l.owner from backline.operation o join backline.lease l on l.id = o.lease_id where o.id = $1";
     let owner: String = sqlx::query_scalar(sql).bind(id).fetch_one(stack.pool()).await?;
     let (mut holder, mut until) = ("second", String::new());
     let pid = stack.member("first")?.process()?.pid();
@@ -139,7 +142,9 @@ async fn a_long_attempt_with_healthy_renewals_runs_once_and_without_them_is_fenc
     }
     stack.member(holder)?.pause()?;
     until.push_str(
-        &sqlx::query_scalar::<_, String>("select max(until)::text from backline.lease").fetch_one(stack.pool()).await?,
+        &sqlx::query_scalar::<_, String>("select max(until)::text from backline.lease")
+            .fetch_one(stack.pool())
+            .await?,
     );
     stack.comes_to(id, "succeeded").await?;
     let sql = "select count(*) from app.token_log where operation = $1 and at < $2::timestamptz";
@@ -153,7 +158,8 @@ async fn a_long_attempt_with_healthy_renewals_runs_once_and_without_them_is_fenc
 
 /// Case 23: <https://github.com/windmill-labs/windmill/pull/8333>
 #[tokio::test]
-async fn a_pool_that_waits_for_a_lock_recovers_without_restart_and_without_spent_attempts() -> anyhow::Result<()> {
+async fn a_pool_that_waits_for_a_lock_recovers_without_restart_and_without_spent_attempts()
+-> anyhow::Result<()> {
     let plan = Stack::builder().worker(SCRIPTED).env(SCRIPTED, "BACKLINE_CONNECTIONS", "2");
     let mut stack = plan.env(SCRIPTED, "BACKLINE_ACQUIRE_TIMEOUT", "500ms").start().await?;
     let mut blocker = stack.pool().acquire().await?;
@@ -170,7 +176,10 @@ async fn a_pool_that_waits_for_a_lock_recovers_without_restart_and_without_spent
     sqlx::raw_sql("rollback").execute(&mut *blocker).await?;
     for id in &ids {
         stack.comes_to(*id, "succeeded").await?;
-        assert_eq!(stack.number("select attempt::bigint from backline.operation_history where id = $1", *id).await?, 1);
+        assert_eq!(
+            stack.number("select attempt::bigint from backline.operation_history where id = $1", *id).await?,
+            1
+        );
     }
     check::settled(&stack, &Expected { committed: ids, ..Expected::default() }).await
 }
@@ -229,16 +238,24 @@ async fn the_last_request_for_a_key_is_handled_under_contention() -> anyhow::Res
     Ok(())
 }
 
-async fn produce(url: String, organization: Uuid, producer: usize, each: usize, keys: usize) -> anyhow::Result<usize> {
+async fn produce(
+    url: String,
+    organization: Uuid,
+    producer: usize,
+    each: usize,
+    keys: usize,
+) -> anyhow::Result<usize> {
     let mut connection = PgConnection::connect(&url).await?;
     let mut ids = 0;
     for n in 0..each {
         let key = format!("k{}", (n + producer) % keys);
         sqlx::raw_sql("begin").execute(&mut connection).await?;
-        sqlx::query("insert into app.desired values ($1, 1) on conflict (key) do update set n = app.desired.n + 1")
-            .bind(&key)
-            .execute(&mut connection)
-            .await?;
+        sqlx::query(
+            "insert into app.desired values ($1, 1) on conflict (key) do update set n = app.desired.n + 1",
+        )
+        .bind(&key)
+        .execute(&mut connection)
+        .await?;
         enqueue_in(&mut connection, "effect.desired", organization, &key, &json!({})).await?;
         sqlx::raw_sql("commit").execute(&mut connection).await?;
         ids += 1;
@@ -253,13 +270,18 @@ async fn keys_of_any_length_never_roll_the_business_write_back() -> anyhow::Resu
     let organization = Uuid::now_v7();
     // Text that no compression shortens.
     let random: String =
-        sqlx::query_scalar("select string_agg(md5(random()::text), '') from generate_series(1, 128)").fetch_one(stack.pool()).await?;
+        sqlx::query_scalar("select string_agg(md5(random()::text), '') from generate_series(1, 128)")
+            .fetch_one(stack.pool())
+            .await?;
     let keys = [random, "a".repeat(255), "b".repeat(256), "\u{1f600}".repeat(1000)];
     let mut ids = Vec::new();
     for (n, key) in keys.iter().enumerate() {
         let mut connection = stack.pool().acquire().await?;
         sqlx::raw_sql("begin").execute(&mut *connection).await?;
-        sqlx::query("insert into app.orders values ($1, 'paid')").bind(n.to_string()).execute(&mut *connection).await?;
+        sqlx::query("insert into app.orders values ($1, 'paid')")
+            .bind(n.to_string())
+            .execute(&mut *connection)
+            .await?;
         let sql = "select backline.enqueue_operation('effect.serial', $1, $2, '{}', serial_key => $2)";
         ids.push(sqlx::query_scalar(sql).bind(organization).bind(key).fetch_one(&mut *connection).await?);
         sqlx::raw_sql("commit").execute(&mut *connection).await?;
@@ -268,7 +290,10 @@ async fn keys_of_any_length_never_roll_the_business_write_back() -> anyhow::Resu
     }
     check::settled(&stack, &Expected { committed: ids, ..Expected::default() }).await?;
     assert_eq!(stack.count("select count(*) from app.orders").await?, 4);
-    assert_eq!(stack.count("select count(*) from backline.operation_history where outcome = 'succeeded'").await?, 8);
+    assert_eq!(
+        stack.count("select count(*) from backline.operation_history where outcome = 'succeeded'").await?,
+        8
+    );
     assert!(stack.effects().calls().iter().all(|call| call.key.len() <= 255), "the provider's limit");
     Ok(())
 }
@@ -278,7 +303,12 @@ async fn keys_of_any_length_never_roll_the_business_write_back() -> anyhow::Resu
 async fn texts_that_grow_when_encoded_do_not_abort_the_insert_that_rings_the_bell() -> anyhow::Result<()> {
     let stack = Stack::builder().worker(SCRIPTED).start().await?;
     eventually("relay and worker to sleep", async || {
-        Ok(stack.count("select count(distinct channel) from backline.sleeper where asleep_until > clock_timestamp()").await? == 2)
+        Ok(stack
+            .count(
+                "select count(distinct channel) from backline.sleeper where asleep_until > clock_timestamp()",
+            )
+            .await?
+            == 2)
     })
     .await?;
     let organization = Uuid::now_v7();
@@ -288,7 +318,10 @@ async fn texts_that_grow_when_encoded_do_not_abort_the_insert_that_rings_the_bel
         stack.enqueue("effect.bare", organization, &key, json!({"value": text})).await?;
     }
     check::settled(&stack, &Expected::default()).await?;
-    assert_eq!(stack.count("select count(*) from backline.operation_history where outcome = 'succeeded'").await?, 4);
+    assert_eq!(
+        stack.count("select count(*) from backline.operation_history where outcome = 'succeeded'").await?,
+        4
+    );
     Ok(())
 }
 

@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 /// Case 35: <https://github.com/timgit/pg-boss/pull/851>
 #[tokio::test]
-async fn a_listener_whose_socket_is_half_open_is_replaced_and_polling_bridges_the_gap() -> anyhow::Result<()> {
+async fn a_listener_whose_socket_is_half_open_is_replaced_and_polling_bridges_the_gap() -> anyhow::Result<()>
+{
     let plan = Stack::builder().behind_proxy().worker(SCRIPTED).env(SCRIPTED, "BACKLINE_POLL", "4s");
     let mut stack = plan.start().await?;
     let asleep = "select count(*) from backline.sleeper where channel = 'backline_intake' and asleep_until > clock_timestamp()";
@@ -63,7 +64,8 @@ async fn a_server_that_was_read_only_is_used_again_without_restart_or_spent_atte
     sqlx::raw_sql("set default_transaction_read_only = off").execute(&mut writer).await?;
     stack.server().cluster()?.set("default_transaction_read_only", "on")?;
     eventually("the setting to be in force", async || {
-        let setting: String = sqlx::query_scalar("show default_transaction_read_only").fetch_one(stack.pool()).await?;
+        let setting: String =
+            sqlx::query_scalar("show default_transaction_read_only").fetch_one(stack.pool()).await?;
         Ok(setting == "on")
     })
     .await?;
@@ -78,7 +80,10 @@ async fn a_server_that_was_read_only_is_used_again_without_restart_or_spent_atte
     let begun = Instant::now();
     stack.comes_to(id, "succeeded").await?;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(stack.number("select attempt::bigint from backline.operation_history where id = $1", id).await?, 1);
+    assert_eq!(
+        stack.number("select attempt::bigint from backline.operation_history where id = $1", id).await?,
+        1
+    );
     check::settled(&stack, &Expected { committed: vec![id], ..Expected::recovered() }).await
 }
 
@@ -98,7 +103,8 @@ async fn after_a_promotion_work_goes_on_and_what_was_under_way_is_looked_up() ->
     stack.proxy()?.lead_to(standby.port());
     stack.effects().release();
     let pool = PgPool::connect(&standby.url(&name)).await?;
-    let outcome = "select count(*) from backline.operation_history where operation_key = $1 and outcome = 'succeeded'";
+    let outcome =
+        "select count(*) from backline.operation_history where operation_key = $1 and outcome = 'succeeded'";
     eventually("the operation under way", async || {
         Ok(sqlx::query_scalar::<_, i64>(outcome).bind("under way").fetch_one(&pool).await? == 1)
     })

@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 async fn pay(stack: &Stack) -> anyhow::Result<Uuid> {
     let organization = Uuid::now_v7();
-    let instruction = json!({"type": "transfer", "amount": {"minor": 1250, "currency": "eur"}, "destination": "acct_x"});
+    let instruction =
+        json!({"type": "transfer", "amount": {"minor": 1250, "currency": "eur"}, "destination": "acct_x"});
     let payload = json!({"payment_id": "p", "authorization": "a", "instruction": instruction});
     stack.emit("PaymentAuthorized", organization, "p", payload).await?;
     let sql = "select backline.operation_id($1, 'stripe.transfer', 'p')";
@@ -15,7 +16,11 @@ async fn pay(stack: &Stack) -> anyhow::Result<Uuid> {
 }
 
 fn submissions(stack: &Stack) -> anyhow::Result<Vec<Value>> {
-    Ok(stack.journal()?.into_iter().filter(|line| line["method"] == "POST" && line["path"] == "/v1/transfers").collect())
+    Ok(stack
+        .journal()?
+        .into_iter()
+        .filter(|line| line["method"] == "POST" && line["path"] == "/v1/transfers")
+        .collect())
 }
 
 /// Case 65: <https://github.com/tempoxyz/pympp/pull/155>
@@ -27,7 +32,8 @@ async fn a_rotated_credential_is_no_new_charge() -> anyhow::Result<()> {
     let plan = CrashPlan::new(site, Action::Kill, stack.dir());
     stack.member("before")?.launch_with(&plan)?;
     eventually("the subscription", async || {
-        Ok(stack.count("select count(*) from backline.required_consumer where consumer = 'payments'").await? > 0)
+        Ok(stack.count("select count(*) from backline.required_consumer where consumer = 'payments'").await?
+            > 0)
     })
     .await?;
     let id = pay(&stack).await?;
@@ -53,7 +59,8 @@ async fn a_key_in_use_is_waited_for() -> anyhow::Result<()> {
     let calls = submissions(&stack)?;
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|call| call["key"] == calls[0]["key"]));
-    let other = "select count(*) from backline.attempt_evidence where operation_id = $1 and class <> 'transient'";
+    let other =
+        "select count(*) from backline.attempt_evidence where operation_id = $1 and class <> 'transient'";
     assert_eq!(stack.number(other, id).await?, 0, "neither refused nor unknown");
     check::settled(&stack, &Expected { recoveries: 2, ..Expected::default() }).await
 }
@@ -67,9 +74,13 @@ async fn a_forgotten_key_is_never_presented_again_without_a_lookup() -> anyhow::
     let id = pay(&stack).await?;
     let running = "select count(*) from backline.operation where id = $1 and state = 'running'";
     eventually("the request", async || Ok(stack.number(running, id).await? == 1)).await?;
-    eventually("the effect", async || Ok(submissions(&stack)?.iter().any(|call| call["replied"] == "held" || call["applied"] == true))).await?;
+    eventually("the effect", async || {
+        Ok(submissions(&stack)?.iter().any(|call| call["replied"] == "held" || call["applied"] == true))
+    })
+    .await?;
     stack.member(PAYMENTS)?.kill9()?;
-    eventually("the effect", async || Ok(submissions(&stack)?.iter().any(|call| call["applied"] == true))).await?;
+    eventually("the effect", async || Ok(submissions(&stack)?.iter().any(|call| call["applied"] == true)))
+        .await?;
     http::must(stack.member(SANDBOX)?.address()?, "POST", "/control", &json!({"action": "prune_keys"}))?;
     sqlx::query("update backline.operation set first_submitted_at = first_submitted_at - interval '25 h' where id = $1")
         .bind(id)
@@ -86,7 +97,8 @@ async fn a_forgotten_key_is_never_presented_again_without_a_lookup() -> anyhow::
 async fn refused_credentials_park_the_account_and_burn_no_attempt() -> anyhow::Result<()> {
     let plan = Stack::builder().worker_as("expired", PAYMENTS).later("renewed", PAYMENTS);
     let mut stack = plan.env("renewed", "STRIPE_API_KEY", "sk_test_renewed").start().await?;
-    let rule = json!({"match": {"api_key": "sk_test_canary_of_the_promises"}, "fault": {"kind": "unauthorized"}});
+    let rule =
+        json!({"match": {"api_key": "sk_test_canary_of_the_promises"}, "fault": {"kind": "unauthorized"}});
     stack.add_faults(SANDBOX, &json!({"rules": [rule]}))?;
     let id = pay(&stack).await?;
     eventually("the pause", async || {
@@ -96,8 +108,13 @@ async fn refused_credentials_park_the_account_and_burn_no_attempt() -> anyhow::R
     eventually("the claim to be given back", async || Ok(stack.state(id).await? == "ready")).await?;
     assert_eq!(stack.number("select attempt::bigint from backline.operation where id = $1", id).await?, 0);
     stack.member("expired")?.kill9()?;
-    sqlx::query("update backline.operation set due_at = clock_timestamp() where id = $1").bind(id).execute(stack.pool()).await?;
-    sqlx::query("update backline.ready_lane set next_due = clock_timestamp(), mark_due = '2000-01-01'").execute(stack.pool()).await?;
+    sqlx::query("update backline.operation set due_at = clock_timestamp() where id = $1")
+        .bind(id)
+        .execute(stack.pool())
+        .await?;
+    sqlx::query("update backline.ready_lane set next_due = clock_timestamp(), mark_due = '2000-01-01'")
+        .execute(stack.pool())
+        .await?;
     stack.member("renewed")?.start()?;
     stack.comes_to(id, "succeeded").await?;
     check::settled(&stack, &Expected::recovered()).await

@@ -24,10 +24,13 @@ const DONE: &str = "select count(*) from backline.operation_history where outcom
 async fn messages_behind_a_slow_handler_do_not_expire_because_they_are_durable_first() -> anyhow::Result<()> {
     let plan = Stack::builder().worker(SCRIPTED).env(SCRIPTED, "BACKLINE_OPERATIONS", "1");
     let mut stack = plan.start().await?;
-    stack.effects().answer(|_, nth| if nth == 1 { backline_promises::Reply::Hold } else { backline_promises::Reply::Apply });
+    stack.effects().answer(|_, nth| {
+        if nth == 1 { backline_promises::Reply::Hold } else { backline_promises::Reply::Apply }
+    });
     let committed = order(&stack, 20).await?;
     // One handler is busy; all twenty are sealed and acknowledged meanwhile.
-    eventually("the seals", async || Ok(stack.count("select count(*) from backline.seal").await? == 20)).await?;
+    eventually("the seals", async || Ok(stack.count("select count(*) from backline.seal").await? == 20))
+        .await?;
     let emulator = stack.member(EMULATOR)?.address()?;
     eventually("an empty subscription", async || {
         let stats: Value = serde_json::from_str(&http::must(emulator, "GET", "/stats", &Value::Null)?)?;
@@ -77,7 +80,10 @@ async fn the_brokers_attempt_counter_decides_nothing() -> anyhow::Result<()> {
         let sql = "select backline.operation_id($1, 'effect.keyed', 'failing')";
         let id: Uuid = sqlx::query_scalar(sql).bind(organization).fetch_one(stack.pool()).await?;
         stack.comes_to(id, "dead").await?;
-        assert_eq!(stack.number("select attempt::bigint from backline.operation where id = $1", id).await?, 5);
+        assert_eq!(
+            stack.number("select attempt::bigint from backline.operation where id = $1", id).await?,
+            5
+        );
         check::settled(&stack, &Expected { stuck: 1, ..Expected::recovered() }).await?;
     }
     Ok(())

@@ -17,7 +17,8 @@ async fn emit_in(connection: &mut PgConnection, organization: Uuid, aggregate: &
 
 /// Case 1: <https://github.com/kamu-data/kamu-cli/issues/1398>
 #[tokio::test]
-async fn an_entry_whose_transaction_commits_late_is_published_although_later_ones_went_first() -> anyhow::Result<()> {
+async fn an_entry_whose_transaction_commits_late_is_published_although_later_ones_went_first()
+-> anyhow::Result<()> {
     let stack = Stack::builder().start().await?;
     let url = stack.database_url();
     let organization = Uuid::now_v7();
@@ -58,7 +59,9 @@ async fn an_entry_that_cannot_be_encoded_is_parked_and_its_neighbors_go() -> any
         let organization = Uuid::now_v7();
         let poison = stack.emit("OrderPlaced", organization, "a", json!({})).await?;
         // More than the broker takes in one attribute, which no function of ours lets in.
-        sqlx::raw_sql("update backline.outbox set aggregate_type = repeat('x', 2000)").execute(stack.pool()).await?;
+        sqlx::raw_sql("update backline.outbox set aggregate_type = repeat('x', 2000)")
+            .execute(stack.pool())
+            .await?;
         let first = stack.emit("OrderPlaced", organization, "a", json!({})).await?;
         let second = stack.emit("OrderPlaced", organization, "a", json!({})).await?;
         stack.member(RELAY)?.start()?;
@@ -73,7 +76,8 @@ async fn an_entry_that_cannot_be_encoded_is_parked_and_its_neighbors_go() -> any
 
 /// Cases 5 and 7: <https://github.com/zarusz/SlimMessageBus/pull/475>, <https://github.com/wework/grabbit/issues/203>
 #[tokio::test]
-async fn an_outage_is_probed_with_backoff_parks_nothing_and_ends_with_everything_sent() -> anyhow::Result<()> {
+async fn an_outage_is_probed_with_backoff_parks_nothing_and_ends_with_everything_sent() -> anyhow::Result<()>
+{
     let mut stack = Stack::builder().start().await?;
     stack.add_faults(EMULATOR, &json!({"publish": [{"mode": "refuse", "code": "UNAVAILABLE"}]}))?;
     let organization = Uuid::now_v7();
@@ -110,9 +114,13 @@ async fn a_failed_record_of_a_confirmed_publication_costs_at_most_one_copy() -> 
     let id = stack.emit("ThingOrdered", Uuid::now_v7(), "a", payload).await?;
     check::settled(&stack, &Expected { committed: vec![id], ..Expected::default() }).await?;
     assert!(stack.count("select last_value from app.once").await? >= 2, "the record failed once");
-    let copies = stack.published()?.iter().filter(|line| line["attributes"]["ce-id"] == id.to_string()).count();
+    let copies =
+        stack.published()?.iter().filter(|line| line["attributes"]["ce-id"] == id.to_string()).count();
     assert!(copies <= 2, "{copies} copies");
-    assert_eq!(stack.metric(RELAY, "backline_outbox_republished_total")?, if copies == 2 { 1.0 } else { 0.0 });
+    assert_eq!(
+        stack.metric(RELAY, "backline_outbox_republished_total")?,
+        if copies == 2 { 1.0 } else { 0.0 }
+    );
     assert_eq!(stack.effects().calls().len(), 1, "the consumer applied it once");
     Ok(())
 }
@@ -125,11 +133,14 @@ async fn a_failed_ordering_key_resumes_in_order_and_others_are_not_touched() -> 
     let sql = "select backline.lane_of($1, 'order', $2)::bigint";
     let mut lanes = Vec::new();
     for name in ["k0", "k1", "k2", "k3"] {
-        lanes.push(sqlx::query_scalar::<_, i64>(sql).bind(organization).bind(name).fetch_one(stack.pool()).await?);
+        lanes.push(
+            sqlx::query_scalar::<_, i64>(sql).bind(organization).bind(name).fetch_one(stack.pool()).await?,
+        );
     }
     let other = lanes.iter().position(|lane| *lane != lanes[0]).unwrap_or(1);
     let key = format!("lane-{:02}", lanes[0]);
-    let faults = json!({"publish": [{"mode": "refuse", "code": "INTERNAL", "times": 1, "ordering_key": key}]});
+    let faults =
+        json!({"publish": [{"mode": "refuse", "code": "INTERNAL", "times": 1, "ordering_key": key}]});
     stack.member(RELAY)?.kill9()?;
     stack.add_faults(EMULATOR, &faults)?;
     let mut committed = Vec::new();
@@ -161,10 +172,17 @@ async fn batches_are_split_by_size_and_a_giant_is_parked_alone() -> anyhow::Resu
     let organization = Uuid::now_v7();
     let mut committed = Vec::new();
     for n in 0..12 {
-        committed.push(stack.emit("OrderPlaced", organization, "a", json!({"n": n, "text": "x".repeat(900_000)})).await?);
+        committed.push(
+            stack
+                .emit("OrderPlaced", organization, "a", json!({"n": n, "text": "x".repeat(900_000)}))
+                .await?,
+        );
     }
     let refused = stack.emit("OrderPlaced", organization, "a", json!({"text": "x".repeat(10_500_000)})).await;
-    assert!(refused.err().is_some_and(|error| error.to_string().contains("payload")), "refused by name, before it is written");
+    assert!(
+        refused.err().is_some_and(|error| error.to_string().contains("payload")),
+        "refused by name, before it is written"
+    );
     let giant = stack.emit("OrderPlaced", organization, "a", json!({})).await?;
     // As if it had come past our functions.
     sqlx::query("update backline.outbox set payload = to_jsonb(repeat('x', 10500000)) where id = $1")

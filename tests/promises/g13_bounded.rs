@@ -61,7 +61,10 @@ async fn a_backlog_of_large_events_grows_neither_memory_nor_connections() -> any
     .await?;
     // 40 MB came in; what may be held at once is 4 MB, and the decoded copies of it.
     assert!(memory < idle + 65_536, "{memory} KiB, {idle} KiB when idle");
-    assert!(connections <= 12, "{connections} connections: 6 for work, the rest for heartbeats, doorbell and views");
+    assert!(
+        connections <= 12,
+        "{connections} connections: 6 for work, the rest for heartbeats, doorbell and views"
+    );
     assert!(most_in_flight(&stack.effects().calls()) <= 8);
     assert!(resident(stack.member(RELAY)?.process()?.pid())? < 256 * 1024);
     check::settled(&stack, &Expected { committed, ..Expected::default() }).await
@@ -125,10 +128,12 @@ async fn a_throttling_storm_slows_the_fleet_down_and_spends_no_attempt() -> anyh
 #[tokio::test]
 async fn one_tenants_thousand_do_not_delay_anothers_first() -> anyhow::Result<()> {
     let stack = Stack::builder().worker(SCRIPTED).env(SCRIPTED, "BACKLINE_OPERATIONS", "10").start().await?;
-    sqlx::query("select backline.enqueue_operation('effect.bare', $1, n::text, '{}') from generate_series(1, 1000) n")
-        .bind(Uuid::now_v7())
-        .execute(stack.pool())
-        .await?;
+    sqlx::query(
+        "select backline.enqueue_operation('effect.bare', $1, n::text, '{}') from generate_series(1, 1000) n",
+    )
+    .bind(Uuid::now_v7())
+    .execute(stack.pool())
+    .await?;
     eventually("the first of the many", async || {
         Ok(stack.count("select count(*) from backline.operation_history").await? > 20)
     })

@@ -16,11 +16,20 @@ use uuid::Uuid;
 async fn order(connection: &mut PgConnection, organization: Uuid, name: &str) -> sqlx::Result<[Uuid; 2]> {
     sqlx::raw_sql("begin").execute(&mut *connection).await?;
     // Its own repetition is told by the row's key.
-    sqlx::query("insert into app.orders values ($1, 'paid') on conflict do nothing").bind(name).execute(&mut *connection).await?;
+    sqlx::query("insert into app.orders values ($1, 'paid') on conflict do nothing")
+        .bind(name)
+        .execute(&mut *connection)
+        .await?;
     let sql = "select backline.emit_event('ThingOrdered', $1, $1, 'order', $2, $3)";
     let payload = json!({"key": format!("event-{name}"), "order": {}});
-    let event = sqlx::query_scalar(sql).bind(organization).bind(name).bind(payload).fetch_one(&mut *connection).await?;
-    let operation = backline_promises::enqueue_in(connection, "effect.bare", organization, name, &json!({})).await?;
+    let event = sqlx::query_scalar(sql)
+        .bind(organization)
+        .bind(name)
+        .bind(payload)
+        .fetch_one(&mut *connection)
+        .await?;
+    let operation =
+        backline_promises::enqueue_in(connection, "effect.bare", organization, name, &json!({})).await?;
     Ok([event, operation])
 }
 
@@ -37,7 +46,8 @@ async fn state_and_intent_survive_together_or_not_at_all() -> anyhow::Result<()>
     let mut connection = PgConnection::connect(&url).await?;
     for n in 0..6 {
         let ids = order(&mut connection, organization, &format!("o{n}")).await?;
-        let (end, list) = if n % 2 == 0 { ("commit", &mut committed) } else { ("rollback", &mut rolled_back) };
+        let (end, list) =
+            if n % 2 == 0 { ("commit", &mut committed) } else { ("rollback", &mut rolled_back) };
         sqlx::raw_sql(end).execute(&mut connection).await?;
         list.extend(ids);
     }
@@ -80,7 +90,9 @@ async fn a_commit_whose_reply_is_lost_is_repeated_into_one_intent() -> anyhow::R
             stack.proxy()?.swallow_commit_of("app.orders");
         }
         sqlx::raw_sql("begin").execute(&mut connection).await?;
-        let mine = sqlx::query("insert into app.orders values ('o', 'paid') on conflict do nothing").execute(&mut connection).await?;
+        let mine = sqlx::query("insert into app.orders values ('o', 'paid') on conflict do nothing")
+            .execute(&mut connection)
+            .await?;
         // The producer's own key tells the repetition that the first run was committed.
         if mine.rows_affected() == 1 {
             let sql = "select backline.emit_event('ThingOrdered', $1, $1, 'order', 'o', $2, event_id => $3)";
@@ -88,7 +100,8 @@ async fn a_commit_whose_reply_is_lost_is_repeated_into_one_intent() -> anyhow::R
             sqlx::query(sql).bind(organization).bind(payload).bind(event_id).execute(&mut connection).await?;
         }
         // Asking for an operation twice is asking once, so it needs no such care.
-        let id = backline_promises::enqueue_in(&mut connection, "effect.bare", organization, "o", &json!({})).await?;
+        let id = backline_promises::enqueue_in(&mut connection, "effect.bare", organization, "o", &json!({}))
+            .await?;
         if sqlx::raw_sql("commit").execute(&mut connection).await.is_ok() {
             break id;
         }
@@ -96,7 +109,12 @@ async fn a_commit_whose_reply_is_lost_is_repeated_into_one_intent() -> anyhow::R
     assert_eq!((attempts, stack.proxy()?.swallowed()), (2, 1), "the reply was lost once");
     let expected = Expected { committed: vec![event_id, operation], ..Expected::default() };
     check::settled(&stack, &expected).await?;
-    assert_eq!(stack.count("select count(*) from backline.outbox_published where event_type = 'ThingOrdered'").await?, 1);
+    assert_eq!(
+        stack
+            .count("select count(*) from backline.outbox_published where event_type = 'ThingOrdered'")
+            .await?,
+        1
+    );
     assert_eq!(stack.count("select count(*) from backline.operation_history").await?, 2);
     Ok(())
 }

@@ -24,14 +24,18 @@ async fn what_was_committed_while_nobody_was_there_is_found_later() -> anyhow::R
     let organization = Uuid::now_v7();
     let mut committed = Vec::new();
     for n in 0..10 {
-        committed.push(stack.emit("ThingOrdered", organization, &n.to_string(), ordered(&format!("e{n}"))).await?);
+        committed
+            .push(stack.emit("ThingOrdered", organization, &n.to_string(), ordered(&format!("e{n}"))).await?);
         committed.push(stack.enqueue("effect.bare", organization, &n.to_string(), json!({})).await?);
     }
     for name in [EMULATOR, SCRIPTED, RELAY] {
         stack.member(name)?.start()?;
     }
     check::settled(&stack, &Expected { committed, ..Expected::default() }).await?;
-    assert_eq!(stack.count("select count(*) from backline.operation_history where outcome = 'succeeded'").await?, 20);
+    assert_eq!(
+        stack.count("select count(*) from backline.operation_history where outcome = 'succeeded'").await?,
+        20
+    );
     Ok(())
 }
 
@@ -64,7 +68,8 @@ async fn a_delivery_that_no_build_reads_is_kept_raw_and_shown() -> anyhow::Resul
     let organization = Uuid::now_v7();
     let sql = "select backline.emit_event('ThingOrdered', $1, $1, 'order', 'a', '{\"key\": \"newer\"}', schema_version => 7)";
     let newer: Uuid = sqlx::query_scalar(sql).bind(organization).fetch_one(stack.pool()).await?;
-    let malformed = stack.emit("ThingOrdered", organization, "b", json!({"canary-of-the-payload": 1})).await?;
+    let malformed =
+        stack.emit("ThingOrdered", organization, "b", json!({"canary-of-the-payload": 1})).await?;
     let healthy = stack.emit("ThingOrdered", organization, "c", ordered("c")).await?;
     eventually("both to be parked", async || {
         Ok(stack.count("select count(*) from backline.parked_delivery").await? == 2)
@@ -74,11 +79,13 @@ async fn a_delivery_that_no_build_reads_is_kept_raw_and_shown() -> anyhow::Resul
     let states: Option<String> = sqlx::query_scalar(states).fetch_one(stack.pool()).await?;
     assert_eq!(states.as_deref(), Some("poison waiting-for-capability"));
     assert_eq!(stack.metric(SCRIPTED, "backline_parked_entries")? as i64, 2, "and the metric shows them");
-    check::settled(&stack, &Expected { committed: vec![newer, malformed, healthy], ..Expected::default() }).await
+    check::settled(&stack, &Expected { committed: vec![newer, malformed, healthy], ..Expected::default() })
+        .await
 }
 
 #[tokio::test]
-async fn an_operation_that_always_fails_ends_dead_with_its_reason_and_healthy_work_passes_it() -> anyhow::Result<()> {
+async fn an_operation_that_always_fails_ends_dead_with_its_reason_and_healthy_work_passes_it()
+-> anyhow::Result<()> {
     let stack = Stack::builder().worker(SCRIPTED).start().await?;
     let organization = Uuid::now_v7();
     let mut stuck = Vec::new();

@@ -30,7 +30,8 @@ fn copies(stack: &Stack, id: Uuid) -> anyhow::Result<usize> {
 }
 
 #[tokio::test]
-async fn a_relay_that_dies_between_confirmation_and_record_publishes_the_same_identity_again() -> anyhow::Result<()> {
+async fn a_relay_that_dies_between_confirmation_and_record_publishes_the_same_identity_again()
+-> anyhow::Result<()> {
     let mut stack = Stack::builder().start().await?;
     stack.member(RELAY)?.kill9()?;
     let committed = emit(&stack, 1).await?;
@@ -39,7 +40,11 @@ async fn a_relay_that_dies_between_confirmation_and_record_publishes_the_same_id
     stack.member(RELAY)?.launch_with(&plan)?;
     eventually("the crash", async || Ok(stack.member(RELAY)?.ended()?.is_some())).await?;
     assert!(plan.fired());
-    assert_eq!((copies(&stack, committed[0])?, stack.count(RECORDED).await?), (1, 0), "accepted, not recorded");
+    assert_eq!(
+        (copies(&stack, committed[0])?, stack.count(RECORDED).await?),
+        (1, 0),
+        "accepted, not recorded"
+    );
     stack.member(RELAY)?.start()?;
     eventually("the record", async || Ok(stack.count(RECORDED).await? == 1)).await?;
     assert_eq!(copies(&stack, committed[0])?, 2, "a duplicate with its identity, which consumers absorb");
@@ -49,7 +54,10 @@ async fn a_relay_that_dies_between_confirmation_and_record_publishes_the_same_id
 #[tokio::test]
 async fn a_lost_confirmation_is_asked_for_again_and_recorded_once() -> anyhow::Result<()> {
     let mut stack = Stack::builder().start().await?;
-    stack.add_faults(EMULATOR, &json!({"publish": [{"mode": "accept-then-fail", "code": "UNAVAILABLE", "times": 3}]}))?;
+    stack.add_faults(
+        EMULATOR,
+        &json!({"publish": [{"mode": "accept-then-fail", "code": "UNAVAILABLE", "times": 3}]}),
+    )?;
     let committed = emit(&stack, 20).await?;
     check::settled(&stack, &Expected { committed, ..Expected::recovered() }).await
 }
@@ -59,7 +67,10 @@ async fn a_refusing_broker_has_nothing_recorded() -> anyhow::Result<()> {
     let mut stack = Stack::builder().start().await?;
     stack.add_faults(EMULATOR, &json!({"publish": [{"mode": "refuse", "code": "UNAVAILABLE"}]}))?;
     let committed = emit(&stack, 20).await?;
-    eventually("a refused publication", async || Ok(stack.metric(RELAY, "backline_relay_outages_total")? > 0.0)).await?;
+    eventually("a refused publication", async || {
+        Ok(stack.metric(RELAY, "backline_relay_outages_total")? > 0.0)
+    })
+    .await?;
     assert_eq!((stack.count(RECORDED).await?, stack.count(WAITING).await?), (0, 20));
     stack.clear_faults(EMULATOR)?;
     check::settled(&stack, &Expected { committed, ..Expected::recovered() }).await
@@ -85,8 +96,10 @@ async fn a_relay_that_slept_through_its_lease_records_nothing_for_its_successor(
     stack.member(RELAY)?.launch_with(&plan)?;
     eventually("the first relay to stop", async || Ok(plan.fired())).await?;
     stack.member("second-relay")?.start()?;
-    eventually("the second relay to publish everything", async || Ok(stack.count(RECORDED).await? == 10)).await?;
-    let sql = "select md5(string_agg(id::text || published_at, '' order by id)) from backline.outbox_published";
+    eventually("the second relay to publish everything", async || Ok(stack.count(RECORDED).await? == 10))
+        .await?;
+    let sql =
+        "select md5(string_agg(id::text || published_at, '' order by id)) from backline.outbox_published";
     let before: String = sqlx::query_scalar(sql).fetch_one(stack.pool()).await?;
     stack.member(RELAY)?.resume()?;
     // Awake again it finds its lanes lost, and takes its turn like any other.

@@ -19,7 +19,8 @@ fn plan(stack: &Stack, name: &str, nth: u64, action: Action) -> CrashPlan {
 async fn dies_at(site: &str) -> anyhow::Result<()> {
     let mut stack = Stack::builder().later(SCRIPTED, SCRIPTED).start().await?;
     let plan = plan(&stack, site, 1, Action::Kill);
-    let id = stack.enqueue("effect.parent", Uuid::now_v7(), "k", json!({"value": CANARY, "children": 3})).await?;
+    let id =
+        stack.enqueue("effect.parent", Uuid::now_v7(), "k", json!({"value": CANARY, "children": 3})).await?;
     stack.member(SCRIPTED)?.launch_with(&plan)?;
     eventually("the crash", async || Ok(stack.member(SCRIPTED)?.ended()?.is_some())).await?;
     assert!(plan.fired());
@@ -27,12 +28,17 @@ async fn dies_at(site: &str) -> anyhow::Result<()> {
     stack.comes_to(id, "succeeded").await?;
     assert_eq!(stack.effects().applied(id), 1);
     check::settled(&stack, &Expected { committed: vec![id], ..Expected::default() }).await?;
-    assert_eq!(stack.count("select count(*) from backline.operation_history").await?, 4, "a parent and its children");
+    assert_eq!(
+        stack.count("select count(*) from backline.operation_history").await?,
+        4,
+        "a parent and its children"
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_before_its_finish_commits_repeats_the_original_submission() -> anyhow::Result<()> {
+async fn a_worker_that_dies_before_its_finish_commits_repeats_the_original_submission() -> anyhow::Result<()>
+{
     dies_at("tx.finish_one.commit.before").await
 }
 
@@ -42,20 +48,28 @@ async fn a_worker_that_dies_after_its_finish_committed_repeats_nothing() -> anyh
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_between_answer_and_record_resolves_the_original_operation() -> anyhow::Result<()> {
+async fn a_worker_that_dies_between_answer_and_record_resolves_the_original_operation() -> anyhow::Result<()>
+{
     dies_at("promise.request.after").await
 }
 
 #[tokio::test]
 async fn a_finish_whose_commit_reply_is_lost_is_one_completion() -> anyhow::Result<()> {
     let stack = Stack::builder().behind_proxy().worker(SCRIPTED).start().await?;
-    for (n, kind) in ["effect.keyed", "effect.bare", "effect.plain", "effect.parent"].into_iter().enumerate() {
+    for (n, kind) in ["effect.keyed", "effect.bare", "effect.plain", "effect.parent"].into_iter().enumerate()
+    {
         stack.proxy()?.swallow_commit_of("backline.operation_history");
         let id = stack.enqueue(kind, Uuid::now_v7(), "k", json!({"children": 1})).await?;
         stack.comes_to(id, "succeeded").await?;
         eventually("the lost reply", async || Ok(stack.proxy()?.swallowed() == n + 1)).await?;
         assert_eq!(stack.effects().calls_of(id).len(), 1, "{kind}: a lost reply is no lost outcome");
-        assert_eq!(stack.number("select count(*) from backline.attempt_evidence where operation_id = $1", id).await?, 0, "{kind}");
+        assert_eq!(
+            stack
+                .number("select count(*) from backline.attempt_evidence where operation_id = $1", id)
+                .await?,
+            0,
+            "{kind}"
+        );
     }
     check::settled(&stack, &Expected::recovered()).await
 }
@@ -84,7 +98,9 @@ async fn an_event_delivered_many_times_is_one_operation() -> anyhow::Result<()> 
 #[tokio::test]
 async fn a_record_that_is_refused_keeps_the_effect_and_is_written_later() -> anyhow::Result<()> {
     let stack = Stack::builder().worker(SCRIPTED).start().await?;
-    sqlx::raw_sql("alter table app.done add constraint refused check (outcome <> 'succeeded')").execute(stack.pool()).await?;
+    sqlx::raw_sql("alter table app.done add constraint refused check (outcome <> 'succeeded')")
+        .execute(stack.pool())
+        .await?;
     let id = stack.enqueue("effect.keyed", Uuid::now_v7(), "k", json!({"value": CANARY})).await?;
     eventually("the refused record", async || {
         let sql = "select count(*) from backline.attempt_evidence where operation_id = $1 and code = 'record_failed'";

@@ -13,17 +13,21 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 fn payment(id: &str, minor: i64) -> Value {
-    let instruction = json!({"type": "transfer", "amount": {"minor": minor, "currency": "eur"}, "destination": "acct_x"});
+    let instruction =
+        json!({"type": "transfer", "amount": {"minor": minor, "currency": "eur"}, "destination": "acct_x"});
     json!({"payment_id": id, "authorization": "a", "instruction": instruction})
 }
 
 #[tokio::test]
-async fn a_provider_with_keys_applies_each_operation_once_whatever_happens_to_replies() -> anyhow::Result<()> {
-    let mut stack = Stack::builder().worker_as("first", SCRIPTED).worker_as("second", SCRIPTED).start().await?;
+async fn a_provider_with_keys_applies_each_operation_once_whatever_happens_to_replies() -> anyhow::Result<()>
+{
+    let mut stack =
+        Stack::builder().worker_as("first", SCRIPTED).worker_as("second", SCRIPTED).start().await?;
     // Every operation meets another sequence of answers; all of them end in an application.
     stack.effects().answer(|call, nth| {
         let turn = call.value.as_u64().unwrap_or(0) as usize;
-        let before = [Reply::Lost, Reply::LostBefore, Reply::InUse, Reply::HoldThen(Then::LostBefore), Reply::Hold];
+        let before =
+            [Reply::Lost, Reply::LostBefore, Reply::InUse, Reply::HoldThen(Then::LostBefore), Reply::Hold];
         if nth <= turn % 3 { before[(turn / 3 + nth) % 5] } else { Reply::Apply }
     });
     let organization = Uuid::now_v7();
@@ -60,7 +64,8 @@ async fn without_keys_an_applied_effect_is_found_before_anything_is_submitted_ag
 }
 
 #[tokio::test]
-async fn without_keys_a_request_that_did_not_apply_is_submitted_anew_only_after_the_quiet_time() -> anyhow::Result<()> {
+async fn without_keys_a_request_that_did_not_apply_is_submitted_anew_only_after_the_quiet_time()
+-> anyhow::Result<()> {
     let stack = Stack::builder().worker(SCRIPTED).start().await?;
     stack.effects().answer(|_, nth| if nth == 1 { Reply::LostBefore } else { Reply::Apply });
     let id = stack.enqueue("effect.plain", Uuid::now_v7(), "k", json!({})).await?;
@@ -75,7 +80,8 @@ async fn without_keys_a_request_that_did_not_apply_is_submitted_anew_only_after_
 }
 
 #[tokio::test]
-async fn without_keys_an_effect_that_applies_late_or_shows_late_is_still_the_only_one() -> anyhow::Result<()> {
+async fn without_keys_an_effect_that_applies_late_or_shows_late_is_still_the_only_one() -> anyhow::Result<()>
+{
     let stack = Stack::builder().worker(SCRIPTED).start().await?;
     // Held past the caller's timeout; the first lookup comes back empty.
     stack.effects().answer(|_, nth| if nth == 1 { Reply::Hold } else { Reply::Apply });
@@ -130,7 +136,9 @@ async fn payments_are_made_once_through_every_lie_of_their_provider() -> anyhow:
         let name = format!("p{n}");
         let sql = "select backline.operation_id($1, 'stripe.transfer', $2)";
         let id: Uuid = sqlx::query_scalar(sql).bind(organization).bind(&name).fetch_one(stack.pool()).await?;
-        rules.push(json!({"match": {"method": "POST", "operation_id": id}, "when": {"first": 1}, "fault": lie}));
+        rules.push(
+            json!({"match": {"method": "POST", "operation_id": id}, "when": {"first": 1}, "fault": lie}),
+        );
         committed.push((name, id));
     }
     stack.add_faults(SANDBOX, &json!({"rules": rules}))?;

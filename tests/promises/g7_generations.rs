@@ -78,7 +78,8 @@ async fn a_sleeping_attempt_that_lands_late_does_not_leave_its_old_state_behind(
     eventually("the desired state again", async || {
         let calls = stack.effects().calls_of(id);
         let old = calls.first().and_then(|call| call.answered);
-        Ok(stack.effects().desired("k") == Some(2) && calls.iter().skip(1).any(|call| Some(call.arrived) > old))
+        Ok(stack.effects().desired("k") == Some(2)
+            && calls.iter().skip(1).any(|call| Some(call.arrived) > old))
     })
     .await?;
     check::settled(&stack, &Expected::recovered()).await?;

@@ -54,7 +54,8 @@ async fn a_worker_frozen_right_after_its_claim_submits_nothing_and_changes_nothi
     let mut stack = Stack::builder().later("first", SCRIPTED).later("second", SCRIPTED).start().await?;
     // The second claim: the first one of a worker finds nothing yet.
     let id = stack.enqueue("effect.plain", Uuid::now_v7(), "k", json!({})).await?;
-    let plan = CrashPlan::new(Site { name: "tx.claim.commit.after".to_owned(), nth: 1 }, Action::Stop, stack.dir());
+    let plan =
+        CrashPlan::new(Site { name: "tx.claim.commit.after".to_owned(), nth: 1 }, Action::Stop, stack.dir());
     stack.member("first")?.launch_with(&plan)?;
     eventually("the first worker to freeze", async || Ok(plan.fired())).await?;
     assert_eq!(stack.state(id).await?, "running");

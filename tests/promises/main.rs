@@ -21,6 +21,6 @@ mod payment_journey;
 mod relay_crash_sweep;
 mod seeded_bugs;
 mod sweep;
+mod sweep_failover;
 mod sweep_one_home;
 mod sweep_replies;
-mod sweep_failover;

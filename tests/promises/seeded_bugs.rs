@@ -1,8 +1,8 @@
 //! The tests of the tests: each deliberate defect must break a promise in a scenario that does not know of it, and
 //! every scenario must pass without one.
 
-use backline_promises::sweep::scenario::{self as s, Env};
 use backline_promises::sweep::Role;
+use backline_promises::sweep::scenario::{self as s, Env};
 use std::fmt;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -24,6 +24,7 @@ enum Scenario {
     DeadAtTheLastAttempt,
     CancelledInDoubt,
     AskedTwice,
+    Replayed,
     CancelledWhileRunning,
     PanickingAfterTheReply,
     LateRequest,
@@ -44,6 +45,7 @@ impl Scenario {
             Self::DeadAtTheLastAttempt => s::dead_at_the_last_attempt(env).await,
             Self::CancelledInDoubt => s::cancelled_in_doubt(env).await,
             Self::AskedTwice => s::asked_twice(env).await,
+            Self::Replayed => s::replayed(env).await,
             Self::CancelledWhileRunning => s::cancelled_while_running(env).await,
             Self::PanickingAfterTheReply => s::panicking_after_the_reply(env).await,
             Self::LateRequest => s::late_request(env).await,
@@ -66,6 +68,7 @@ const SEEDED: &[Seeded] = &[
     Seeded(12, "the sweep updates by id from a snapshot", Scenario::ClockStep),
     Seeded(13, "a crash at the last attempt is not swept", Scenario::DeadAtTheLastAttempt),
     Seeded(14, "unknown is treated as transient", Scenario::CancelledInDoubt),
+    Seeded(15, "a replay is a new operation", Scenario::Replayed),
     Seeded(21, "identity is lost between hot table and history", Scenario::AskedTwice),
     Seeded(22, "cancelling a running payment loses its result", Scenario::CancelledWhileRunning),
     Seeded(23, "a panic after the reply is dead", Scenario::PanickingAfterTheReply),

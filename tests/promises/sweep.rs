@@ -29,10 +29,18 @@ fn payments_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {
         items.retain(|visit| visit.to_string().contains(&only));
     }
     let total = items.len();
-    let failed = in_parallel(SHARDS, items, async || backline_promises::sweep::open(&[]).await, async |bench, visit| {
-        visit.run(bench).await
-    })?;
+    let failed = in_parallel(
+        SHARDS,
+        items,
+        async || backline_promises::sweep::open(&[]).await,
+        async |bench, visit| visit.run(bench).await,
+    )?;
     println!("{} of {total} faults survived in {:.0?}", total - failed.len(), started.elapsed());
-    anyhow::ensure!(failed.is_empty(), "{} of {total} faults not survived:\n{}", failed.len(), failed.join("\n\n"));
+    anyhow::ensure!(
+        failed.is_empty(),
+        "{} of {total} faults not survived:\n{}",
+        failed.len(),
+        failed.join("\n\n")
+    );
     Ok(())
 }

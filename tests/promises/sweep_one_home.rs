@@ -13,7 +13,10 @@ const RULES: &[(&[&str], &[&str])] = &[
     (&["google_cloud_pubsub"], &["crates/broker/src/"]),
     (&["reqwest::"], &["crates/providers/"]),
     (&["http.execute(", ".send().await"], &["/src/transport", "crates/broker/src/admin.rs"]),
-    (&["backline_crash_point::reach"], &["crates/outbox/src/run_tx.rs", "crates/broker/src/", "crates/providers/"]),
+    (
+        &["backline_crash_point::reach"],
+        &["crates/outbox/src/run_tx.rs", "crates/broker/src/", "crates/providers/"],
+    ),
 ];
 
 /// What moves money and messages in production: the stand-ins, the operator's command and the tests are not.

@@ -1,9 +1,9 @@
 //! The effect happened and the reply was lost: at the provider, at the broker, and at the COMMIT itself.
 
-use backline_promises::sweep::{Bench, in_parallel, must_hold, open};
-use backline_promises::{EMULATOR, PgProxy, SANDBOX, eventually};
 use anyhow::Context;
 use backline_dev_cluster::paths::workspace;
+use backline_promises::sweep::{Bench, in_parallel, must_hold, open};
+use backline_promises::{EMULATOR, PgProxy, SANDBOX, eventually};
 use serde_json::json;
 use std::fmt;
 
@@ -50,7 +50,12 @@ fn a_lost_reply_is_no_failure_and_no_second_effect() -> anyhow::Result<()> {
     let total = items.len();
     let failed = in_parallel(SHARDS, items, async || open(&[]).await, run)?;
     println!("{} of {total} lost replies survived", total - failed.len());
-    anyhow::ensure!(failed.is_empty(), "{} of {total} lost replies not survived:\n{}", failed.len(), failed.join("\n\n"));
+    anyhow::ensure!(
+        failed.is_empty(),
+        "{} of {total} lost replies not survived:\n{}",
+        failed.len(),
+        failed.join("\n\n")
+    );
     Ok(())
 }
 
@@ -65,11 +70,14 @@ async fn run(bench: &mut Bench, lost: &Lost) -> anyhow::Result<()> {
             anyhow::ensure!(dropped(bench)? > before, "no answer was dropped");
         }
         Lost::Publish => {
-            bench.stack().add_faults(EMULATOR, &json!({"publish": [{"mode": "accept-then-fail", "times": 1}]}))?;
+            bench
+                .stack()
+                .add_faults(EMULATOR, &json!({"publish": [{"mode": "accept-then-fail", "times": 1}]}))?;
             bench.pay().await?;
             bench.settled().await?;
             let accepted = bench.parts().published()?;
-            let mut ids: Vec<_> = accepted.iter().map(|line| line["attributes"]["ce-id"].to_string()).collect();
+            let mut ids: Vec<_> =
+                accepted.iter().map(|line| line["attributes"]["ce-id"].to_string()).collect();
             let all = ids.len();
             ids.sort_unstable();
             ids.dedup();
@@ -103,7 +111,8 @@ async fn commit(bench: &mut Bench, role: &str, file: &str) -> anyhow::Result<()>
     let rule = json!([{"match": {"method": "POST"}, "when": {"nth": [1]}, "fault": {"kind": "drop_reply"}}]);
     bench.stack().add_faults(SANDBOX, &rule)?;
     bench.pay().await?;
-    eventually(&format!("the reply to the COMMIT of {file} to be lost"), async || Ok(proxy.swallowed() > 0)).await?;
+    eventually(&format!("the reply to the COMMIT of {file} to be lost"), async || Ok(proxy.swallowed() > 0))
+        .await?;
     bench.settled().await?;
     bench.member("proxied")?.kill9()?;
     bench.forget_slices().await?;

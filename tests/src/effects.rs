@@ -253,7 +253,9 @@ async fn submit(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         drop(provider);
         match reply {
             Reply::Apply | Reply::Hold => axum::Json(json!({"effect": effect})).into_response(),
-            Reply::Lost | Reply::LostBefore | Reply::HoldThen(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Reply::Lost | Reply::LostBefore | Reply::HoldThen(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
             Reply::InUse => StatusCode::CONFLICT.into_response(),
             Reply::SlowDown(seconds) => {
                 (StatusCode::TOO_MANY_REQUESTS, [("retry-after", seconds.to_string())]).into_response()

@@ -114,7 +114,10 @@ async fn accept(listener: TcpListener, faults: Arc<Faults>) -> std::io::Result<(
             let cut = faults.cut.notified();
             tokio::pin!(cut);
             cut.as_mut().enable();
-            let Ok(server) = TcpStream::connect(("127.0.0.1", faults.server.load(Ordering::Acquire))).await else { return };
+            let Ok(server) = TcpStream::connect(("127.0.0.1", faults.server.load(Ordering::Acquire))).await
+            else {
+                return;
+            };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
             // Either side's end ends both.
             tokio::select! {

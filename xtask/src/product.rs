@@ -29,7 +29,13 @@ pub(crate) fn bench(args: &[String]) -> io::Result<()> {
     step::run("programs", &mut step::cargo(["build", "--workspace", "--bins", "--release"])?)?;
     // In the tree and not in the temporary directory, which is often memory, where waiting for the disk costs nothing.
     let dir = state_dir(&paths::workspace()?, &format!("bench-{}", std::process::id()))?;
-    let database = Database::with(Options::kept_in(dir).removed_at_end().setting("max_connections", "300"))?;
+    // Sizes as in the measurements of other queues that the report prints beside ours; durability stays the default.
+    let options = Options::kept_in(dir)
+        .removed_at_end()
+        .setting("max_connections", "300")
+        .setting("shared_buffers", "1GB")
+        .setting("max_wal_size", "4GB");
+    let database = Database::with(options)?;
     let mut command = Command::new(step::target()?.join("release/backline"));
     step::run("bench", database.lend(&mut command).arg("bench").args(args))
 }

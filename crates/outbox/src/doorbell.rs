@@ -4,7 +4,7 @@
 //! such a row is live. A notification is a hint: whoever waits polls each second anyway.
 
 use sqlx::PgPool;
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgPoolOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Doorbell {
     /// Whoever sleeps must declare it again at least this often, or the bell goes silent between.
     pub const POLL_LIMIT: Duration = Duration::from_secs(5);
 
-    /// Listens on `channel` (`backline_outbox` or `backline_intake`). Takes one connection out of `pool` for good.
+    /// Listens on `channel` (`backline_outbox` or `backline_intake`), on one connection of its own besides `pool`.
     #[must_use]
     pub fn listen(pool: &PgPool, channel: &'static str) -> Self {
         let mut bell = Self::polling(pool, channel);
@@ -113,7 +113,11 @@ async fn hear(
     rung: &Notify,
     listening: &AtomicBool,
 ) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect_with(pool).await?;
+    // A pool of its own, given up with the listener: dropping one says goodbye on its connection first, and a half-open
+    // connection would keep its place in a shared pool for as long as the kernel believes in it.
+    let own = PgPoolOptions::new().max_connections(1).acquire_timeout(PING_LIMIT);
+    let own = own.connect_lazy_with(pool.connect_options().as_ref().clone());
+    let mut listener = PgListener::connect_with(&own).await?;
     // A lost connection must show here, not be repaired in silence: notifications were missed.
     listener.eager_reconnect(false);
     listener.listen(channel).await?;

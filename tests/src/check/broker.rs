@@ -36,7 +36,9 @@ pub(super) async fn check(stack: &Stack) -> anyhow::Result<Vec<String>> {
             violations.push(format!("5 copies of one event differ: {id}"));
         }
     }
-    let twice = stack.count("select count(*) - count(distinct id) from backline.outbox_published where offers = 0").await?;
+    let twice = stack
+        .count("select count(*) - count(distinct id) from backline.outbox_published where offers = 0")
+        .await?;
     if twice != 0 {
         violations.push(format!("4 {twice} events have two records of their first publication"));
     }

@@ -83,7 +83,9 @@ pub(super) async fn check(stack: &Stack, expected: &Expected) -> anyhow::Result<
         if *keys.entry(&call.presentation).or_insert(&call.key) != &call.key {
             violations.push(format!("7 {} was presented under two keys", call.presentation));
         }
-        if *asked.entry(&call.key).or_insert(&call.asked) != &call.asked && !reconciled.contains(&call.operation) {
+        if *asked.entry(&call.key).or_insert(&call.asked) != &call.asked
+            && !reconciled.contains(&call.operation)
+        {
             violations.push(format!("7 key {} carried two requests", call.key));
         }
     }

@@ -39,13 +39,24 @@ pub(super) fn recoveries(stack: &Stack) -> anyhow::Result<i64> {
 pub(super) async fn check(stack: &Stack) -> anyhow::Result<Vec<String>> {
     let mut violations = Vec::new();
     let agreed = [
-        ("backline_operations_open", "select coalesce(sum(operations), 0)::bigint from backline.v_open_operations"),
+        (
+            "backline_operations_open",
+            "select coalesce(sum(operations), 0)::bigint from backline.v_open_operations",
+        ),
         ("backline_parked_entries", "select coalesce(sum(entries), 0)::bigint from backline.v_parked"),
-        ("backline_outbox_unpublished_entries", "select coalesce(sum(entries), 0)::bigint from backline.v_unpublished"),
-        ("backline_leases_expired_operations", "select coalesce(sum(operations), 0)::bigint from backline.v_expired_leases"),
+        (
+            "backline_outbox_unpublished_entries",
+            "select coalesce(sum(entries), 0)::bigint from backline.v_unpublished",
+        ),
+        (
+            "backline_leases_expired_operations",
+            "select coalesce(sum(operations), 0)::bigint from backline.v_expired_leases",
+        ),
     ];
     for (name, member) in stack.members() {
-        let Some(page) = page(name, member).filter(|page| page.contains("backline_leases_expired_operations ")) else {
+        let Some(page) =
+            page(name, member).filter(|page| page.contains("backline_leases_expired_operations "))
+        else {
             continue;
         };
         for (metric, sql) in agreed {

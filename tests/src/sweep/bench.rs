@@ -201,8 +201,7 @@ impl Bench {
     /// # Errors
     /// The database refuses it.
     pub async fn transfer(&mut self, payment: &str, minor: i64, destination: &str) -> anyhow::Result<Uuid> {
-        let instruction =
-            json!({"type": "transfer", "amount": {"minor": minor, "currency": "eur"}, "destination": destination});
+        let instruction = json!({"type": "transfer", "amount": {"minor": minor, "currency": "eur"}, "destination": destination});
         let payload = json!({"payment_id": payment, "authorization": "a", "instruction": instruction});
         self.stack.emit("PaymentAuthorized", self.organization, payment, payload).await?;
         let outcome = if destination == NOBODY { "rejected" } else { "succeeded" };
@@ -230,7 +229,8 @@ impl Bench {
     /// Something stays on its way.
     pub async fn settled(&mut self) -> anyhow::Result<()> {
         let what = "everything to come to rest";
-        let waited = tokio::time::timeout(self.patience, eventually(what, async || self.at_rest().await)).await;
+        let waited =
+            tokio::time::timeout(self.patience, eventually(what, async || self.at_rest().await)).await;
         if !matches!(waited, Ok(Ok(()))) {
             let open: Vec<(String,)> = sqlx::query_as(OPEN).fetch_all(self.stack.pool()).await?;
             anyhow::bail!("timed out waiting for {what}: {open:?}");
@@ -285,6 +285,7 @@ const MOVING: &str = "select
     (select count(distinct id) from (select id from backline.operation_history where id = any($1)
         union all select id from backline.operation where id = any($1) and state in ('dead', 'manual')) e)";
 
-const OPEN: &str = "select format('%s %s %s %s', kind, operation_key, state, failure_code) from backline.operation
+const OPEN: &str =
+    "select format('%s %s %s %s', kind, operation_key, state, failure_code) from backline.operation
     union all select 'intake ' || operation_key from backline.intake
     union all select format('outbox %s %s %s', event_type, aggregate_id, parked_reason) from backline.outbox";

@@ -89,17 +89,16 @@ pub const QUIET: &[&str] = &[
 ///
 /// # Errors
 /// Names what is missing or new.
-pub fn compare(
-    reached: &BTreeSet<String>,
-    always: &[&str],
-    sometimes: &[&str],
-) -> anyhow::Result<()> {
+pub fn compare(reached: &BTreeSet<String>, always: &[&str], sometimes: &[&str]) -> anyhow::Result<()> {
     let steps = |name: &str| match name.starts_with("tx.") {
         true => vec!["begin.before", "begin.after", "commit.before", "commit.after"],
         false => vec!["before", "after"],
     };
     let sites = |names: &[&str]| -> BTreeSet<String> {
-        names.iter().flat_map(|name| steps(name).into_iter().map(move |step| format!("{name}.{step}"))).collect()
+        names
+            .iter()
+            .flat_map(|name| steps(name).into_iter().map(move |step| format!("{name}.{step}")))
+            .collect()
     };
     let (always, sometimes) = (sites(always), sites(sometimes));
     let missing: Vec<_> = always.difference(reached).collect();

@@ -46,7 +46,8 @@ pub async fn failover_to_a_stale_standby() -> anyhow::Result<()> {
     standby.promote()?;
     forward(port, standby.port())?;
     eventually("the failover to be noticed", async || {
-        let sql = "select i.timeline = c.timeline from backline.incarnation i, backline.current_incarnation() c";
+        let sql =
+            "select i.timeline = c.timeline from backline.incarnation i, backline.current_incarnation() c";
         Ok(sqlx::query_scalar(sql).fetch_one(bench.pool()).await.unwrap_or(false))
     })
     .await?;

@@ -139,7 +139,10 @@ async fn children(bench: &Bench, outcomes: &[Outcome], wrong: &mut Vec<String>) 
             child_event_id(end.accepted_at, end.id, &format!("{}/{step}", end.generation), payment)
         };
         if !steps.iter().any(|name| events.contains(&step(name))) {
-            wrong.push(format!("{} {} has no event of {steps:?} under its own id", end.kind, end.operation_key));
+            wrong.push(format!(
+                "{} {} has no event of {steps:?} under its own id",
+                end.kind, end.operation_key
+            ));
         }
     }
     Ok(())

@@ -21,7 +21,9 @@ pub fn in_parallel<I: Send + std::fmt::Display>(
         runtime.block_on(async {
             let mut bench = None;
             loop {
-                let Some(item) = queue.lock().unwrap_or_else(PoisonError::into_inner).next() else { return Ok(()) };
+                let Some(item) = queue.lock().unwrap_or_else(PoisonError::into_inner).next() else {
+                    return Ok(());
+                };
                 let mut current = match bench.take() {
                     Some(bench) => bench,
                     None => open().await?,

@@ -120,7 +120,9 @@ pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
     for name in names {
         let last = sites.iter().filter(|site| site.name == name).map(|site| site.nth).max().unwrap_or(1);
         let at = |nth, action| Visit { role, site: Site { name: name.to_owned(), nth }, action };
-        let quiet = boundary::QUIET.iter().any(|quiet| name.strip_prefix(quiet).is_some_and(|rest| rest.starts_with('.')));
+        let quiet = boundary::QUIET
+            .iter()
+            .any(|quiet| name.strip_prefix(quiet).is_some_and(|rest| rest.starts_with('.')));
         visits.push(at(1, Action::Kill));
         if last > 1 && !quiet {
             visits.push(at(last, Action::Kill));
@@ -216,4 +218,3 @@ async fn refused(bench: &Bench) -> anyhow::Result<i64> {
     let sql = "select count(*) from backline.attempt_evidence where fenced";
     Ok(sqlx::query_scalar(sql).fetch_one(bench.pool()).await?)
 }
-

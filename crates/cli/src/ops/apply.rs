@@ -130,6 +130,9 @@ async fn change(
                 .fetch_optional(&mut *tx)
                 .await?
                 .ok_or_else(changed)?;
+            if backline_crash_point::seeded_bug(15) {
+                sqlx::query_file!("sql/seeded/replay_under_new_id.sql", id).execute(&mut *tx).await?;
+            }
             let ready = MadeReady {
                 kind: row.kind,
                 organization: row.organization,

@@ -15,6 +15,9 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+/// Requests folded by one round, whatever capacity is free: lanes are fair between tenants, intake is in order of
+/// arrival, so nobody's requests may wait there for the execution of somebody else's.
+const FOLD: i32 = 500;
 /// Lanes visited by one round: enough that small tenants fill a batch, few enough that locking stays cheap.
 const LANES: i64 = 64;
 /// How often a round ignores the low marks: the truth behind them (architecture, "low mark").
@@ -96,7 +99,7 @@ impl Claimer {
         let marks = self.trail().due(Instant::now());
         let (folded, highest, (rows, capped)) = run_tx!(&self.pool, "claim", |tx| async {
             same_incarnation(tx).await?;
-            let (folded, highest) = fold(tx, &self.kinds, i64::from(limit), unmarked).await?;
+            let (folded, highest) = fold(tx, &self.kinds, i64::from(limit.max(FOLD)), unmarked).await?;
             mark(tx, &marks, unmarked).await?;
             let rows = self.claim(tx, limit, unmarked, nonce).await?;
             Ok::<_, Error>((folded, highest, rows))

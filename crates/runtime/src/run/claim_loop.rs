@@ -42,12 +42,21 @@ pub(crate) struct ClaimLoop {
     pub(crate) running: TaskTracker,
 }
 
+/// What an idle loop remembers between its looks.
+#[derive(Default)]
+struct Idle {
+    /// When it last declared to sleep.
+    asleep_at: Option<Instant>,
+    /// Last nap over work that was due but could not be claimed.
+    nap: Duration,
+}
+
 impl ClaimLoop {
     /// Runs until the soft stop.
     pub(crate) async fn run(self) {
         let mut unknown_at = Instant::now();
         let mut outage = Duration::ZERO;
-        let mut asleep_at: Option<Instant> = None;
+        let mut idle = Idle::default();
         while !self.soft.is_cancelled() {
             let Some(permits) = self.gather().await else { break };
             match self.round(permits, &mut unknown_at).await {
@@ -55,8 +64,8 @@ impl ClaimLoop {
                     outage = Duration::ZERO;
                     self.progress.beat();
                     if !found {
-                        self.idle(&mut asleep_at).await;
-                    } else if asleep_at.take().is_some() {
+                        self.idle(&mut idle).await;
+                    } else if std::mem::take(&mut idle).asleep_at.is_some() {
                         // After the claim, not before it: taking the sleep back costs a commit.
                         self.wake().await;
                     }
@@ -156,13 +165,13 @@ impl ClaimLoop {
     }
 
     /// Found nothing: declare sleep, look once more, then wait for a bell or for what is due next.
-    async fn idle(&self, asleep_at: &mut Option<Instant>) {
-        if asleep_at.is_none_or(|at| at.elapsed() > SLEEP_RENEWAL) {
-            let first = asleep_at.is_none();
+    async fn idle(&self, idle: &mut Idle) {
+        if idle.asleep_at.is_none_or(|at| at.elapsed() > SLEEP_RENEWAL) {
+            let first = idle.asleep_at.is_none();
             if let Err(error) = self.bell.fall_asleep().await {
                 tracing::debug!(%error, "sleep not declared; polling");
             }
-            *asleep_at = Some(Instant::now());
+            idle.asleep_at = Some(Instant::now());
             if first {
                 // A commit between the last look and the declaration rang for nobody: the caller looks again.
                 return;
@@ -171,8 +180,10 @@ impl ClaimLoop {
         let next = sqlx::query_file_scalar!("sql/next_due.sql", &self.claimer.kinds)
             .fetch_one(&self.claimer.pool)
             .await;
-        let due = next.ok().flatten().and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-        let wait = due.unwrap_or(self.poll).clamp(SHORTEST_NAP, self.poll);
+        let due = next.ok().flatten().map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+        // What is due and was not claimed is paused, or locked by somebody: the naps grow while nothing comes of it.
+        idle.nap = (idle.nap * 2).clamp(SHORTEST_NAP.min(self.poll), self.poll);
+        let wait = due.map_or(self.poll, |due| due.max(idle.nap)).min(self.poll);
         tokio::select! {
             () = self.soft.cancelled() => {}
             () = self.kick.notified() => {}

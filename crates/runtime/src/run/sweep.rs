@@ -1,9 +1,9 @@
 //! Sweeps: what crashes left behind is found by the database's clock, whoever is alive.
 
 use crate::Error;
-use crate::seeded;
 use crate::claim::MadeReady;
 use crate::finish::{Released, follow};
+use crate::seeded;
 use backline_outbox::run_tx;
 use sqlx::PgPool;
 use std::time::Duration;

@@ -31,8 +31,7 @@ impl Consumer for Things {
         let wanted: ThingOrdered = decode(event)?;
         let organization =
             event.organization.ok_or_else(|| malformed("organization", "is missing".to_owned()))?;
-        let input =
-            Payload::encode(&wanted.order).map_err(|error| malformed("order", error.to_string()))?;
+        let input = Payload::encode(&wanted.order).map_err(|error| malformed("order", error.to_string()))?;
         Ok(vec![Intent::Run(NewOperation::new(Keyed::KIND, organization, wanted.key, input))])
     }
 }

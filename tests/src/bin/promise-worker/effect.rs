@@ -170,9 +170,12 @@ impl<S: Shape> Command for Effect<S> {
             .bind(outcome)
             .execute(record.connection())
             .await?;
-        record.emit("done", "thing", &id.to_string(), None, &ThingDone { outcome: outcome.to_owned() }).await?;
+        record
+            .emit("done", "thing", &id.to_string(), None, &ThingDone { outcome: outcome.to_owned() })
+            .await?;
         for child in 0..order.children {
-            let input = Payload::encode(&json!({"value": child})).map_err(|e| Error::Record(e.to_string()))?;
+            let input =
+                Payload::encode(&json!({"value": child})).map_err(|e| Error::Record(e.to_string()))?;
             let organization = record.operation().organization;
             let key = format!("{id}/{child}");
             record.enqueue(NewOperation::new(Keyed::KIND, organization, key, input)).await?;

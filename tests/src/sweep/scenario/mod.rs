@@ -7,7 +7,7 @@ mod relay;
 mod worker;
 
 pub use doubt::{cancelled_in_doubt, cancelled_while_running, panicking_after_the_reply, reply_lost};
-pub use operator::asked_twice;
+pub use operator::{asked_twice, replayed};
 pub use relay::{dies_before_publishing, late_commit, missing_topic};
 pub use worker::{
     asked_again_meanwhile, clock_step, database_blocked, dead_at_the_last_attempt, late_request, two_zombies,

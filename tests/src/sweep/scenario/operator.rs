@@ -1,8 +1,13 @@
 //! What producers and operators ask for twice.
 
+use super::doubt::until;
 use super::{Env, open};
+use crate::check::{self, Expected};
+use crate::eventually;
 use crate::sweep::must_hold;
+use backline_dev_cluster::paths;
 use serde_json::json;
+use std::process::Command;
 
 /// A producer asks again for what has long been done.
 ///
@@ -18,4 +23,35 @@ pub async fn asked_twice(env: Env<'_>) -> anyhow::Result<()> {
     bench.parts().enqueue("stripe.transfer", organization, "once", input).await?;
     bench.settled().await?;
     must_hold(&bench).await
+}
+
+/// An operation that no attempt can read is replayed by two people. Whatever comes of it, it is the same operation.
+///
+/// # Errors
+/// A promise is broken.
+pub async fn replayed(env: Env<'_>) -> anyhow::Result<()> {
+    let mut bench = open(env).await?;
+    let input = json!({"payment_id": "broken", "authorization": "a", "instruction": "not an instruction"});
+    let organization = bench.organization();
+    let operation = bench.parts().enqueue("stripe.transfer", organization, "broken", input).await?;
+    let dead = "exists (select from backline.operation where id = $1 and state = 'dead' and attempt = 1)";
+    until(&bench, operation, dead).await?;
+    // Told apart from the end of the replay, which counts from zero.
+    sqlx::query("update backline.operation set attempt = 7 where id = $1")
+        .bind(operation)
+        .execute(bench.pool())
+        .await?;
+    let port = bench.stack().server().port();
+    let done = Command::new(paths::binary("backline")?)
+        .args(["ops", "retry", "--reason", "drill", "--actor", "first", "--approved-by", "second"])
+        .args(["--database-url", &bench.database_url_at(port), &operation.to_string()])
+        .envs(env.iter().map(|(name, value)| (*name, value)))
+        .output()?;
+    anyhow::ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let again = "select exists (select from backline.operation where operation_key = 'broken' and state = 'dead' and attempt = 1)";
+    eventually("the replay to end", async || Ok(sqlx::query_scalar(again).fetch_one(bench.pool()).await?))
+        .await?;
+    let expected = Expected { stuck: 1, committed: vec![operation], ..Expected::default() };
+    check::invariants(bench.parts(), &expected).await?;
+    until(&bench, operation, "exists (select from backline.operation where id = $1)").await
 }

@@ -62,7 +62,10 @@ pub async fn late_commit(env: Env<'_>) -> anyhow::Result<()> {
     must_hold(&bench).await
 }
 
-fn emit<'q>(bench: &Bench, topic: &'q str) -> sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments> {
+fn emit<'q>(
+    bench: &Bench,
+    topic: &'q str,
+) -> sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments> {
     sqlx::query("select backline.emit_event('OrderPlaced', $1, $1, 'order', 'o1', '{}', topic => $2)")
         .bind(bench.organization())
         .bind(topic)

@@ -52,9 +52,11 @@ pub async fn asked_again_meanwhile(env: Env<'_>) -> anyhow::Result<()> {
     let slow = json!([{"match": {"method": "GET"}, "fault": {"kind": "slow", "delay": "700ms"}}]);
     bench.stack().add_faults(SANDBOX, &slow)?;
     let parent = bench.transfer("followed", 700, "acct_payee").await?;
-    let settlement = Intended::new(bench.organization(), "stripe.settlement", &parent.to_string(), "succeeded");
+    let settlement =
+        Intended::new(bench.organization(), "stripe.settlement", &parent.to_string(), "succeeded");
     let operation = settlement.operation();
-    until(&bench, operation, "exists (select from backline.operation where id = $1 and state = 'running')").await?;
+    until(&bench, operation, "exists (select from backline.operation where id = $1 and state = 'running')")
+        .await?;
     sqlx::query("select backline.enqueue_operation(kind, organization, operation_key, input) from backline.operation where id = $1")
         .bind(operation)
         .execute(bench.pool())
@@ -107,7 +109,11 @@ pub async fn clock_step(env: Env<'_>) -> anyhow::Result<()> {
     bench.stack().add_faults(SANDBOX, &slow)?;
     bench.add_worker(
         "holder",
-        &[("BACKLINE_LEASE", "12s".to_owned()), ("STRIPE_REQUEST_TIMEOUT", "11s".to_owned()), ("BACKLINE_SWEEP", "1h".to_owned())],
+        &[
+            ("BACKLINE_LEASE", "12s".to_owned()),
+            ("STRIPE_REQUEST_TIMEOUT", "11s".to_owned()),
+            ("BACKLINE_SWEEP", "1h".to_owned()),
+        ],
     )?;
     bench.member("holder")?.start()?;
     let operation = bench.transfer("held", 700, "acct_payee").await?;
@@ -117,17 +123,25 @@ pub async fn clock_step(env: Env<'_>) -> anyhow::Result<()> {
     })
     .await?;
     // The step, and a lock behind it that keeps the holder from renewing at once.
-    sqlx::query("update backline.lease set until = clock_timestamp() - interval '1 s'").execute(bench.pool()).await?;
+    sqlx::query("update backline.lease set until = clock_timestamp() - interval '1 s'")
+        .execute(bench.pool())
+        .await?;
     let mut lock = bench.pool().begin().await?;
     sqlx::query("select from backline.lease for update").execute(&mut *lock).await?;
     let stop = plan(&bench, "tx.reclaim.begin.before", Action::Stop, "sweeper")?;
     bench.launch_until_fired("worker-2", &stop).await?;
     lock.rollback().await?;
-    until(&bench, operation, "not exists (select from backline.operation o join backline.lease l on l.id = o.lease_id
-        where o.id = $1 and l.until < clock_timestamp())").await?;
+    until(
+        &bench,
+        operation,
+        "not exists (select from backline.operation o join backline.lease l on l.id = o.lease_id
+        where o.id = $1 and l.until < clock_timestamp())",
+    )
+    .await?;
     bench.member("worker-2")?.resume()?;
     bench.settled().await?;
-    let sql = "select count(*) from backline.attempt_evidence where operation_id = $1 and code = 'lease_expired'";
+    let sql =
+        "select count(*) from backline.attempt_evidence where operation_id = $1 and code = 'lease_expired'";
     let lost: i64 = sqlx::query_scalar(sql).bind(operation).fetch_one(bench.pool()).await?;
     anyhow::ensure!(lost == 0, "a living holder whose lease was in force lost its claim");
     must_hold(&bench).await
@@ -180,4 +194,3 @@ pub async fn late_request(env: Env<'_>) -> anyhow::Result<()> {
     bench.settled().await?;
     must_hold(&bench).await
 }
-
