@@ -31,14 +31,16 @@ pub async fn two_zombies(env: Env<'_>) -> anyhow::Result<()> {
     bench.launch_until_fired("worker", &first).await?;
     let stale = token(&bench, operation).await?.context("the first holds no claim")?;
     let second = plan(&bench, "stripe.request.after", Action::Stop, "second")?;
-    bench.launch_until_fired("worker-2", &second).await?;
+    // Long enough that nobody takes its claim while it sleeps.
+    bench.add_worker("successor", &[("BACKLINE_LEASE", "30s".to_owned())])?;
+    bench.launch_until_fired("successor", &second).await?;
     bench.member("worker")?.resume()?;
     eventually("the stale write to be refused", async || {
         let sql = "select exists (select from backline.attempt_evidence where operation_id = $1 and token = $2 and fenced)";
         Ok(sqlx::query_scalar(sql).bind(operation).bind(stale).fetch_one(bench.pool()).await?)
     })
     .await?;
-    bench.member("worker-2")?.resume()?;
+    bench.member("successor")?.resume()?;
     bench.settled().await?;
     must_hold(&bench).await
 }
