@@ -27,11 +27,18 @@ async fn a_listener_whose_socket_is_half_open_is_replaced_and_polling_bridges_th
     .await?;
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     stack.proxy()?.heal();
+    // Only a worker that listens declares sleep, for ten seconds; a declaration from before the replacement rings nowhere.
+    let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+    let replaced = stack.count(now).await?;
     // By the bell again, well before the poll: three in a row are no coincidence.
     for n in 0..3 {
-        // Only a worker that listens declares sleep; this one has done so since the replacement.
-        let fresh = "select count(*) from backline.sleeper where channel = 'backline_intake' and asleep_until > clock_timestamp() + interval '8 s'";
-        eventually("the worker to listen and sleep", async || Ok(stack.count(fresh).await? == 1)).await?;
+        let fresh = "select count(*) from backline.sleeper where channel = 'backline_intake'
+            and extract(epoch from asleep_until - interval '10 s') * 1000 > $1";
+        eventually("the worker to listen and sleep", async || {
+            let query = sqlx::query_scalar::<_, i64>(fresh).bind(replaced);
+            Ok(query.fetch_one(stack.pool()).await? == 1)
+        })
+        .await?;
         let begun = Instant::now();
         let id = stack.enqueue("effect.bare", Uuid::now_v7(), &format!("after{n}"), json!({})).await?;
         stack.comes_to(id, "succeeded").await?;

@@ -78,7 +78,10 @@ async fn a_delivery_that_no_build_reads_is_kept_raw_and_shown() -> anyhow::Resul
     let states = "select string_agg(state, ' ' order by state) from backline.parked_delivery where reason <> '' and octet_length(data) > 0";
     let states: Option<String> = sqlx::query_scalar(states).fetch_one(stack.pool()).await?;
     assert_eq!(states.as_deref(), Some("poison waiting-for-capability"));
-    assert_eq!(stack.metric(SCRIPTED, "backline_parked_entries")? as i64, 2, "and the metric shows them");
+    assert!(
+        (stack.metric(SCRIPTED, "backline_parked_entries")? - 2.0).abs() < 0.1,
+        "and the metric shows them"
+    );
     check::settled(&stack, &Expected { committed: vec![newer, malformed, healthy], ..Expected::default() })
         .await
 }

@@ -25,7 +25,7 @@ async fn a_provider_with_keys_applies_each_operation_once_whatever_happens_to_re
         Stack::builder().worker_as("first", SCRIPTED).worker_as("second", SCRIPTED).start().await?;
     // Every operation meets another sequence of answers; all of them end in an application.
     stack.effects().answer(|call, nth| {
-        let turn = call.value.as_u64().unwrap_or(0) as usize;
+        let turn = call.value.as_u64().and_then(|turn| usize::try_from(turn).ok()).unwrap_or(0);
         let before =
             [Reply::Lost, Reply::LostBefore, Reply::InUse, Reply::HoldThen(Then::LostBefore), Reply::Hold];
         if nth <= turn % 3 { before[(turn / 3 + nth) % 5] } else { Reply::Apply }

@@ -139,7 +139,10 @@ mod tests {
 
     #[test]
     fn a_plan_names_site_arrival_and_action() {
-        assert_eq!(parse("tx.finish.commit.before#3=kill"), Some(("tx.finish.commit.before".into(), 3, Action::Kill)));
+        assert_eq!(
+            parse("tx.finish.commit.before#3=kill"),
+            Some(("tx.finish.commit.before".into(), 3, Action::Kill))
+        );
         assert_eq!(parse("provider.call.sent#1=stop"), Some(("provider.call.sent".into(), 1, Action::Stop)));
         assert_eq!(parse("x#0=kill"), None);
         assert_eq!(parse("x=kill"), None);

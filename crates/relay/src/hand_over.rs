@@ -1,8 +1,8 @@
 //! Giving one batch to the broker.
 
 use crate::gate::Gate;
-use backline_crash_point::seeded_bug;
 use backline_broker::{Broker, Outgoing, PublishError};
+use backline_crash_point::seeded_bug;
 use backline_outbox::drain::{Confirmed, Entry, Refused};
 use bytes::Bytes;
 use std::collections::HashMap;

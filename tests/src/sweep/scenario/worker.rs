@@ -6,6 +6,7 @@ use crate::sweep::{Bench, Intended, must_hold};
 use crate::{Action, CrashPlan, SANDBOX, Site, eventually};
 use anyhow::Context;
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 fn plan(bench: &Bench, name: &str, action: Action, who: &str) -> anyhow::Result<CrashPlan> {
@@ -17,6 +18,28 @@ fn plan(bench: &Bench, name: &str, action: Action, who: &str) -> anyhow::Result<
 async fn token(bench: &Bench, operation: Uuid) -> anyhow::Result<Option<i64>> {
     let query = sqlx::query_scalar("select token from backline.operation where id = $1").bind(operation);
     Ok(query.fetch_optional(bench.pool()).await?.flatten())
+}
+
+/// Waits for the end of the attempt that held a stale token: refused, with what it brought kept as evidence.
+async fn refused(bench: &Bench, operation: Uuid, token: i64) -> anyhow::Result<()> {
+    let sql = "select exists (select from backline.attempt_evidence where operation_id = $1 and token = $2 and fenced),
+        exists (select from backline.operation_history where id = $1 and token = $2)";
+    let (mut refused, mut written) = (false, false);
+    eventually("the stale attempt to end", async || {
+        (refused, written) = sqlx::query_as(sql).bind(operation).bind(token).fetch_one(bench.pool()).await?;
+        Ok(refused || written)
+    })
+    .await?;
+    anyhow::ensure!(refused && !written, "a stale holder wrote the outcome");
+    Ok(())
+}
+
+/// A transaction of the test's own, open until its connection is closed.
+async fn lock(bench: &Bench, statement: &'static str) -> anyhow::Result<PgConnection> {
+    let mut connection = bench.pool().acquire().await?.detach();
+    sqlx::query("begin").execute(&mut connection).await?;
+    sqlx::query(statement).execute(&mut connection).await?;
+    Ok(connection)
 }
 
 /// A holder sleeps with the answer in its hands, a second one takes over and sleeps as well; the first wakes up. Its
@@ -35,11 +58,7 @@ pub async fn two_zombies(env: Env<'_>) -> anyhow::Result<()> {
     bench.add_worker("successor", &[("BACKLINE_LEASE", "30s".to_owned())])?;
     bench.launch_until_fired("successor", &second).await?;
     bench.member("worker")?.resume()?;
-    eventually("the stale write to be refused", async || {
-        let sql = "select exists (select from backline.attempt_evidence where operation_id = $1 and token = $2 and fenced)";
-        Ok(sqlx::query_scalar(sql).bind(operation).bind(stale).fetch_one(bench.pool()).await?)
-    })
-    .await?;
+    refused(&bench, operation, stale).await?;
     bench.member("successor")?.resume()?;
     bench.settled().await?;
     must_hold(&bench).await
@@ -83,8 +102,7 @@ pub async fn database_blocked(env: Env<'_>) -> anyhow::Result<()> {
     let mut bench = without_worker(&env).await?;
     bench.add_worker("worker", &[("BACKLINE_REOFFER_AFTER", "10min".to_owned())])?;
     bench.member("worker")?.start()?;
-    let mut lock = bench.pool().begin().await?;
-    sqlx::query("lock table backline.seal in access exclusive mode").execute(&mut *lock).await?;
+    let lock = lock(&bench, "lock table backline.seal in access exclusive mode").await?;
     bench.transfer("stuck", 700, "acct_payee").await?;
     eventually("a delivery to wait for the database", async || {
         let sql = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
@@ -93,7 +111,7 @@ pub async fn database_blocked(env: Env<'_>) -> anyhow::Result<()> {
     })
     .await?;
     bench.member("worker")?.kill9()?;
-    lock.rollback().await?;
+    lock.close().await?;
     bench.forget_slices().await?;
     bench.member("worker")?.start()?;
     bench.settled().await?;
@@ -128,11 +146,10 @@ pub async fn clock_step(env: Env<'_>) -> anyhow::Result<()> {
     sqlx::query("update backline.lease set until = clock_timestamp() - interval '1 s'")
         .execute(bench.pool())
         .await?;
-    let mut lock = bench.pool().begin().await?;
-    sqlx::query("select from backline.lease for update").execute(&mut *lock).await?;
+    let lock = lock(&bench, "select from backline.lease for update").await?;
     let stop = plan(&bench, "tx.reclaim.begin.before", Action::Stop, "sweeper")?;
     bench.launch_until_fired("worker-2", &stop).await?;
-    lock.rollback().await?;
+    lock.close().await?;
     until(
         &bench,
         operation,
@@ -188,11 +205,7 @@ pub async fn late_request(env: Env<'_>) -> anyhow::Result<()> {
     bench.member("worker-2")?.start()?;
     bench.settled().await?;
     bench.member("worker")?.resume()?;
-    eventually("the sleeper's end to be refused", async || {
-        let sql = "select exists (select from backline.attempt_evidence where operation_id = $1 and token = $2 and fenced)";
-        Ok(sqlx::query_scalar(sql).bind(operation).bind(stale).fetch_one(bench.pool()).await?)
-    })
-    .await?;
+    refused(&bench, operation, stale).await?;
     bench.settled().await?;
     must_hold(&bench).await
 }
