@@ -1,11 +1,13 @@
 //! Relay and worker may die or freeze at any durable boundary, and payments still happen once and are accounted for.
+//!
+//! `BACKLINE_SWEEP_ONLY="Kill of the Worker at tx.finish_one"` visits only what its name contains, to repeat a failure.
 
 use backline_promises::sweep::{Role, boundary, in_parallel, record, visits};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Benches at a time. A run mostly waits for leases, so more than there are cores of a small machine.
-const SHARDS: usize = 4;
+const SHARDS: usize = 6;
 
 #[test]
 fn payments_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {

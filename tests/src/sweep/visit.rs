@@ -123,11 +123,14 @@ pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
         let quiet = boundary::QUIET
             .iter()
             .any(|quiet| name.strip_prefix(quiet).is_some_and(|rest| rest.starts_with('.')));
+        let begins = name.contains(".begin.");
         visits.push(at(1, Action::Kill));
-        if last > 1 && !quiet {
+        // Before its first statement a late arrival differs in nothing from the first.
+        if last > 1 && !quiet && !begins {
             visits.push(at(last, Action::Kill));
         }
-        if !quiet || name.ends_with(".commit.before") {
+        let paused = if quiet { name.ends_with(".commit.before") } else { !name.ends_with(".begin.after") };
+        if paused {
             visits.push(at(1, Action::Stop));
         }
     }
@@ -162,6 +165,11 @@ impl Visit {
                 bench.settled().await?;
             }
             _ => {
+                // With a port that is free now: a member that waits for its turn does not keep its own.
+                match self.role {
+                    Role::Relay => bench.add_relay(other, &[])?,
+                    Role::Worker => bench.add_worker(other, &[])?,
+                }
                 bench.member(other)?.start()?;
                 bench.settled().await.context("while the zombie was stopped")?;
                 let lost = lost_claims(bench).await? - lost;
