@@ -1,6 +1,6 @@
 //! The outbox: intent committed with business state, and its hand-over to the broker.
 //!
-//! Producers need three calls, each inside a transaction of their own: [`append`], [`append_all`] and [`enqueue`]
+//! Producers need three calls, each inside a transaction of their own: [`append()`], [`append_all`] and [`enqueue`]
 //! (thin over SQL functions of the same meaning, which every other language calls directly). The relay uses
 //! [`drain`]. [`run_tx!`] is the one place of the product that opens transactions.
 

@@ -44,7 +44,7 @@ macro_rules! tx_name {
 /// success. A macro, because a closure's borrowed future cannot be proved `Send` for a spawned caller.
 ///
 /// Evaluates to `Result<T, E>` with the body's error type, which must implement `From<sqlx::Error>` and
-/// [`AsTransient`](crate::AsTransient).
+/// [`AsTransient`].
 #[macro_export]
 macro_rules! run_tx {
     ($pool:expr, $name:literal, |$tx:ident| $body:expr) => {{

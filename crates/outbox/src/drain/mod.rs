@@ -1,7 +1,7 @@
 //! The relay's side of the outbox: lanes under fenced leases, batches, marks.
 //!
 //! A lane is held by one relay at a time. Holding is a value, [`LaneHold`]: token and nonce travel with every write,
-//! and a write of a holder whose lane was taken meanwhile is refused ([`Fenced`]).
+//! and a write of a holder whose lane was taken meanwhile is refused ([`DrainError::Fenced`]).
 
 mod backlog;
 mod batch;
