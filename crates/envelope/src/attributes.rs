@@ -63,7 +63,7 @@ impl Envelope {
     ///
     /// # Errors
     /// [`Malformed`] names the attribute that is missing or unreadable. An unknown type or version is not an error
-    /// here; [`crate::decode`] decides that.
+    /// here; [`crate::decode()`] decides that.
     pub fn from_attributes(attributes: &Attributes, data: &[u8]) -> Result<Self, Malformed> {
         let get = |name: &str| attributes.get(name).map(String::as_str);
         if get("content-type").is_some_and(|value| value.starts_with("application/cloudevents")) {
