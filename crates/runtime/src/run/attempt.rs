@@ -9,6 +9,7 @@ use crate::run::ending::{after_failure, manual, release, still_unknown};
 use crate::transition::State;
 use backline_crash_point::seeded_bug;
 use backline_failure::{Call, Class, Deadline, Failure, Mode, Resolution};
+use backline_outbox::run_tx;
 use futures_util::FutureExt;
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
@@ -198,14 +199,12 @@ impl Attempts {
     }
 
     async fn mark_left(&self, claim: &Claim) -> bool {
-        let marked = sqlx::query_file_scalar!(
-            "sql/mark_left.sql",
-            &[claim.operation.id],
-            &[claim.fence.token],
-            &[claim.fence.nonce]
-        )
-        .fetch_optional(&self.pool)
-        .await;
+        let (id, fence) = (claim.operation.id, claim.fence);
+        let marked = run_tx!(&self.pool, "mark_left", |tx| async {
+            sqlx::query_file_scalar!("sql/mark_left.sql", &[id], &[fence.token], &[fence.nonce])
+                .fetch_optional(&mut *tx)
+                .await
+        });
         matches!(marked, Ok(Some(_)))
     }
 
