@@ -20,6 +20,7 @@ mod g8_stale_holders;
 mod payment_journey;
 mod relay_crash_sweep;
 mod seeded_bugs;
+mod serial_keys;
 mod sweep;
 mod sweep_failover;
 mod sweep_one_home;

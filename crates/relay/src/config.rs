@@ -58,7 +58,8 @@ impl Default for RelayConfig {
             backoff_start: Duration::from_millis(200),
             backoff_max: Duration::from_secs(10),
             reoffer_every: Duration::from_secs(30),
-            max_offers: 10,
+            // Hourly offers for a week, the broker's default retention: a consumer that is down for a night parks nothing.
+            max_offers: 168,
             stall_after: Duration::from_secs(15),
         }
     }

@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 /// Ends per transaction: most of a batch's gain is there by 100, all of it by 500 (peers.md, operations table).
@@ -36,14 +36,25 @@ pub(crate) struct Finisher {
     pool: PgPool,
     handlers: Arc<Handlers>,
     ends: mpsc::UnboundedReceiver<Ended>,
+    /// Rung when an end may have made work ready: a retry, a promoted waiter, a newer generation. The claim loop may have
+    /// gone to sleep before it was.
+    kick: Arc<Notify>,
     /// Own transactions at a time: eight connections give 90 % of what thirty-two do (peers.md).
     own: Arc<Semaphore>,
 }
 
 impl Finisher {
-    pub(crate) fn new(pool: PgPool, handlers: Arc<Handlers>, own: usize) -> (Self, FinisherHandle) {
+    pub(crate) fn new(
+        pool: PgPool,
+        handlers: Arc<Handlers>,
+        kick: Arc<Notify>,
+        own: usize,
+    ) -> (Self, FinisherHandle) {
         let (sender, ends) = mpsc::unbounded_channel();
-        (Self { pool, handlers, ends, own: Arc::new(Semaphore::new(own)) }, FinisherHandle { ends: sender })
+        (
+            Self { pool, handlers, ends, kick, own: Arc::new(Semaphore::new(own)) },
+            FinisherHandle { ends: sender },
+        )
     }
 
     /// Runs until every handle is gone and everything handed over is written.
@@ -95,16 +106,18 @@ impl Finisher {
                 self.spawn_own(own, ended).await;
             }
         }
+        self.kick.notify_one();
         drop_leases(&self.pool, leases).await;
     }
 
     async fn spawn_own(&self, own: &mut JoinSet<()>, ended: Ended) {
         let Ok(permit) = Arc::clone(&self.own).acquire_owned().await else { return };
-        let pool = self.pool.clone();
+        let (pool, kick) = (self.pool.clone(), Arc::clone(&self.kick));
         let Some(handler) = self.handlers.get(ended.claim.operation.kind.as_str()).cloned() else { return };
         own.spawn(async move {
             let _permit = permit;
             write_own(&pool, handler.as_ref(), ended).await;
+            kick.notify_one();
         });
     }
 }

@@ -29,7 +29,7 @@ pub struct WorkloadConfig {
     #[arg(long, env = "BACKLINE_SWEEP", default_value = "5s", value_parser = humantime::parse_duration)]
     pub sweep: Duration,
     /// How long after publication an unsealed event is offered again.
-    #[arg(long, env = "BACKLINE_REOFFER_AFTER", default_value = "10min", value_parser = humantime::parse_duration)]
+    #[arg(long, env = "BACKLINE_REOFFER_AFTER", default_value = "1h", value_parser = humantime::parse_duration)]
     pub reoffer_after: Duration,
     /// Log filter, in the syntax of `RUST_LOG`.
     #[arg(long, env = "RUST_LOG", default_value = "info")]

@@ -129,10 +129,13 @@ impl Subscriber {
     async fn accept(&self, batch: &[Delivery]) -> Result<(), Error> {
         let mut events: HashMap<Uuid, Vec<Request>> = HashMap::new();
         let mut parked = Vec::new();
+        // Copies may come in one batch as well as later.
+        let mut arrived = 0_usize;
         for delivery in batch {
             let attributes: Attributes = delivery.attributes.clone().into_iter().collect();
             match self.read(&attributes, &delivery.data) {
                 Reading::Accept { event, requests } => {
+                    arrived += 1;
                     events.entry(event).or_insert(requests);
                 }
                 Reading::NotOurs => {}
@@ -171,7 +174,7 @@ impl Subscriber {
             for (delivery, event, state, reason) in &parked {
                 self.park(tx, delivery, *event, state, reason).await?;
             }
-            let seen = u64::try_from(ids.len() - sealed.len()).unwrap_or(0);
+            let seen = u64::try_from(arrived.saturating_sub(sealed.len())).unwrap_or(0);
             Ok::<_, Error>(seen)
         })
         .map(|seen| {

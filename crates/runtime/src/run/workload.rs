@@ -125,9 +125,10 @@ impl Workload {
         let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
         let slices = tokio::spawn(budgets.clone().keep(heartbeat.clone()));
         let own = usize::try_from(capacity.connections).unwrap_or(8);
-        let (finisher, ends) = Finisher::new(pools.work.clone(), Arc::clone(&handlers), own);
-        let finishing = tokio::spawn(finisher.run());
         let kick = Arc::new(Notify::new());
+        let (finisher, ends) =
+            Finisher::new(pools.work.clone(), Arc::clone(&handlers), Arc::clone(&kick), own);
+        let finishing = tokio::spawn(finisher.run());
         let claiming = Arc::new(Progress::new("claim loop", STALLED_AFTER));
         let running = TaskTracker::new();
         let repeats: Vec<i32> = handlers
