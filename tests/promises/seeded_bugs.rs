@@ -88,7 +88,7 @@ impl fmt::Display for Run {
 }
 
 /// Runs at a time; each waits for leases most of the time.
-const THREADS: usize = 4;
+const THREADS: usize = 3;
 
 #[test]
 fn every_seeded_bug_is_caught_and_no_scenario_fails_without_one() -> anyhow::Result<()> {

@@ -256,7 +256,7 @@ fn proved_absent(claim: &Claim) -> How {
 fn call(spec: &KindSpec, claim: &Claim) -> Option<Call> {
     let mut room = claim.lease.until().remaining().checked_sub(spec.request_timeout);
     if seeded_bug(24) {
-        room = Some(spec.request_timeout);
+        room = Some(std::time::Duration::from_secs(60));
     }
     let room = room?;
     let operation = &claim.operation;
