@@ -24,10 +24,8 @@ pub(crate) async fn before_finish(tx: &mut PgConnection, claim: &Claim) -> Resul
 }
 
 /// 21: identity lost between the hot table and history.
-pub(crate) async fn after_finish(tx: &mut PgConnection, ids: &[Uuid]) -> Result<(), sqlx::Error> {
-    if seeded_bug(21) {
-        sqlx::query_file!("sql/seeded/forget_identity.sql", ids).execute(tx).await?;
-    }
+pub(crate) async fn forget_identity(tx: &mut PgConnection, ids: &[Uuid]) -> Result<(), sqlx::Error> {
+    sqlx::query_file!("sql/seeded/forget_identity.sql", ids).execute(tx).await?;
     Ok(())
 }
 

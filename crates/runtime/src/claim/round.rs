@@ -86,7 +86,7 @@ impl Claimer {
         }
     }
 
-    /// Claims up to `limit` ready operations, after folding up to as many requests.
+    /// Claims up to `limit` ready operations, after folding requests (at least [`FOLD`], whatever the limit).
     pub(crate) async fn ready(&self, limit: usize) -> Result<Round, Error> {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) + 1;

@@ -6,6 +6,7 @@ use crate::finish::columns::{Evidencing, Finishing, Leaving};
 use crate::finish::follow::{follow, freed};
 use crate::finish::{Ended, How};
 use crate::seeded;
+use backline_crash_point::seeded_bug;
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
 use std::collections::HashSet;
@@ -68,8 +69,10 @@ pub(crate) async fn finish(
     )
     .fetch_all(&mut *tx)
     .await?;
-    let ended: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
-    seeded::after_finish(tx, &ended).await?;
+    if seeded_bug(21) {
+        let ended: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+        seeded::forget_identity(tx, &ended).await?;
+    }
     Ok(rows.into_iter().map(|row| (row.id, row.organization, row.serial_key)).collect())
 }
 
