@@ -36,11 +36,13 @@ pub(crate) fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// The emulator keeps what it accepted over restarts, as the service does.
+/// The emulator keeps what it accepted over restarts, as the service does. What comes back to it waits for a second at
+/// most before it goes out again, in proportion to the other timers; the subscriptions ask for up to a minute.
 pub(crate) fn emulator(at: &Addresses, dir: &Path) -> Settings {
     vec![
         ("PUBSUB_EMULATOR_LISTEN", at.emulator.to_string()),
         ("PUBSUB_EMULATOR_DATA_DIR", dir.join("pubsub").display().to_string()),
+        ("PUBSUB_EMULATOR_RETRY_BACKOFF_CAP", "1000".to_owned()),
     ]
 }
 

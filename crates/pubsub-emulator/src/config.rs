@@ -18,6 +18,8 @@ pub struct Config {
     /// Ceiling put on every acknowledgement deadline, whatever clients ask for. Google's clients never ask
     /// for less than 10 s, so expiry tests set this.
     pub ack_deadline_cap: Option<Duration>,
+    /// Ceiling put on the delay of every retry policy, for tests that compress all timers in proportion.
+    pub retry_backoff_cap: Option<Duration>,
 }
 
 impl Default for Config {
@@ -29,6 +31,7 @@ impl Default for Config {
             log_limit: 1_000_000,
             min_ack_deadline: Duration::from_secs(10),
             ack_deadline_cap: None,
+            retry_backoff_cap: None,
         }
     }
 }

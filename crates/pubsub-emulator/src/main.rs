@@ -30,6 +30,9 @@ struct Args {
     /// Ceiling put on every acknowledgement deadline, in milliseconds, for tests of expiry.
     #[arg(long, env = "PUBSUB_EMULATOR_ACK_DEADLINE_CAP")]
     ack_deadline_cap: Option<u64>,
+    /// Ceiling put on the delay of every retry policy, in milliseconds, for tests that compress all timers.
+    #[arg(long, env = "PUBSUB_EMULATOR_RETRY_BACKOFF_CAP")]
+    retry_backoff_cap: Option<u64>,
 }
 
 #[tokio::main]
@@ -50,6 +53,7 @@ async fn main() -> Result<()> {
         log_limit: args.log_limit,
         min_ack_deadline: Duration::from_secs(args.min_ack_deadline),
         ack_deadline_cap: args.ack_deadline_cap.map(Duration::from_millis),
+        retry_backoff_cap: args.retry_backoff_cap.map(Duration::from_millis),
     })
     .await?;
     let mut out = std::io::stdout();

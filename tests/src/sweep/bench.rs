@@ -232,8 +232,11 @@ impl Bench {
         let waited =
             tokio::time::timeout(self.patience, eventually(what, async || self.at_rest().await)).await;
         if !matches!(waited, Ok(Ok(()))) {
-            let open: Vec<(String,)> = sqlx::query_as(OPEN).fetch_all(self.stack.pool()).await?;
-            anyhow::bail!("timed out waiting for {what}: {open:?}");
+            let intended = self.intended.iter().map(Intended::operation).collect::<Vec<_>>();
+            let open: Vec<String> =
+                sqlx::query_scalar(OPEN).bind(intended).fetch_all(self.stack.pool()).await?;
+            let broker = http::call(self.at.emulator, "GET", "/stats", &serde_json::Value::Null)?.1;
+            anyhow::bail!("timed out waiting for {what}: {open:?}; the broker: {broker}");
         }
         Ok(())
     }
@@ -288,4 +291,7 @@ const MOVING: &str = "select
 const OPEN: &str =
     "select format('%s %s %s %s', kind, operation_key, state, failure_code) from backline.operation
     union all select 'intake ' || operation_key from backline.intake
-    union all select format('outbox %s %s %s', event_type, aggregate_id, parked_reason) from backline.outbox";
+    union all select format('outbox %s %s %s', event_type, aggregate_id, parked_reason) from backline.outbox
+    union all select format('never accepted %s', id) from unnest($1::uuid[]) intended(id)
+        where not exists (select from backline.operation o where o.id = intended.id)
+          and not exists (select from backline.operation_history h where h.id = intended.id)";

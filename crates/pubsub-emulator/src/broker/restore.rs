@@ -84,13 +84,14 @@ impl Broker {
             if config.detached && !state.config.detached {
                 state.queue.reset(BTreeMap::new(), BTreeMap::new());
             }
-            state.queue.rules = rules(&config);
+            state.queue.rules = rules(&config, self.config.retry_backoff_cap);
             state.config = config;
             return Ok(());
         }
         let (name, topic) = (config.name.clone(), config.topic.clone());
         let detached = config.detached || topic == DELETED_TOPIC;
-        let subscription = Arc::new(Subscription::new(config, record.id, self.first_lease)?);
+        let subscription =
+            Arc::new(Subscription::new(config, record.id, self.first_lease, self.config.retry_backoff_cap)?);
         if !detached {
             self.topic(&topic)?.state.lock().subscriptions.push(Arc::clone(&subscription));
         }

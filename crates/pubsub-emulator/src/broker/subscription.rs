@@ -9,6 +9,7 @@ use crate::wire::now_nanos;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1 as pb;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tonic::Status;
@@ -42,15 +43,20 @@ impl SubscriptionState {
 }
 
 impl Subscription {
-    /// Makes a subscription from checked settings.
-    pub(super) fn new(config: pb::Subscription, id: u64, first_lease: u64) -> Result<Self, Status> {
+    /// Makes a subscription from checked settings; `backoff_cap` as in [`rules`].
+    pub(super) fn new(
+        config: pb::Subscription,
+        id: u64,
+        first_lease: u64,
+        backoff_cap: Option<Duration>,
+    ) -> Result<Self, Status> {
         let filter = Filter::parse(&config.filter).map_err(|e| Status::invalid_argument(e.to_string()))?;
         Ok(Self {
             name: Arc::from(config.name.as_str()),
             id,
             state: Mutex::new(SubscriptionState {
                 filter,
-                queue: Queue::new(rules(&config), first_lease),
+                queue: Queue::new(rules(&config, backoff_cap), first_lease),
                 config,
                 deleted: false,
                 armed: None,

@@ -82,9 +82,12 @@ fn duration(wire: &WireDuration) -> Option<Duration> {
     Some(Duration::new(u64::try_from(wire.seconds).ok()?, u32::try_from(wire.nanos).ok()?))
 }
 
-/// The delivery rules of checked settings.
-pub(super) fn rules(config: &pb::Subscription) -> Rules {
-    let bound = |wire: &Option<WireDuration>| wire.as_ref().and_then(duration).unwrap_or_default();
+/// The delivery rules of checked settings, with no retry delay above `backoff_cap`.
+pub(super) fn rules(config: &pb::Subscription, backoff_cap: Option<Duration>) -> Rules {
+    let bound = |wire: &Option<WireDuration>| {
+        let asked = wire.as_ref().and_then(duration).unwrap_or_default();
+        backoff_cap.map_or(asked, |cap| asked.min(cap))
+    };
     Rules {
         ordered: config.enable_message_ordering,
         exactly_once: config.enable_exactly_once_delivery,

@@ -24,7 +24,8 @@ impl Broker {
         }
         let topic = self.topic(&config.topic)?;
         let id = Self::next(&self.next_subscription, 1);
-        let subscription = Arc::new(Subscription::new(config.clone(), id, self.first_lease)?);
+        let subscription =
+            Arc::new(Subscription::new(config.clone(), id, self.first_lease, self.config.retry_backoff_cap)?);
         let mut state = topic.state.lock();
         config.topic_message_retention_duration = state.config.message_retention_duration;
         subscription.state.lock().config = config.clone();
@@ -69,7 +70,7 @@ impl Broker {
         let record = || SubscriptionRecord { config: Some(config.clone()), id: subscription.id };
         let mut state = subscription.state.lock();
         self.persist(|| Kind::Subscription(record()))?;
-        state.queue.rules = rules(config);
+        state.queue.rules = rules(config, self.config.retry_backoff_cap);
         state.config = config.clone();
         Ok(())
     }

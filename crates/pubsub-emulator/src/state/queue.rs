@@ -48,7 +48,8 @@ pub(crate) struct Queue {
     /// Acknowledged lately on an exactly-once subscription: asking again after a lost reply is a success.
     pub(super) recent_acks: HashSet<(u64, u64)>,
     pub(super) recent_order: VecDeque<(u64, u64)>,
-    next_woken: u64,
+    /// The receiver that is asked first: the one after the last that took something.
+    next_asked: u64,
     /// Added to the dead-letter policy's attempts by a fault.
     pub(crate) attempt_shift: i32,
 }
@@ -68,7 +69,7 @@ impl Queue {
             next_lease: first_lease,
             recent_acks: HashSet::new(),
             recent_order: VecDeque::new(),
-            next_woken: 0,
+            next_asked: 0,
             attempt_shift: 0,
         }
     }
@@ -148,6 +149,9 @@ impl Queue {
                 out.push(delivery);
             }
         }
+        if !out.is_empty() {
+            self.next_asked = stream + 1;
+        }
         // Somebody else may be able to take what this receiver left.
         self.wake_receivers();
         out
@@ -198,7 +202,8 @@ impl Queue {
         }
     }
 
-    /// Wakes as many receivers with room as there are messages, in turn.
+    /// Wakes as many receivers with room as there are messages. Their turn follows what they took, not how often they
+    /// were woken: a receiver that takes and never answers must not get the same message each time it comes back.
     pub(crate) fn wake_receivers(&mut self) {
         for slot in self.slots.values().filter(|slot| !slot.owned.is_empty() && slot.has_room()) {
             slot.wake.notify_one();
@@ -207,14 +212,13 @@ impl Queue {
         if left == 0 || self.slots.is_empty() {
             return;
         }
-        let from = self.next_woken;
-        for (id, slot) in self.slots.range(from..).chain(self.slots.range(..from)) {
+        let from = self.next_asked;
+        for (_, slot) in self.slots.range(from..).chain(self.slots.range(..from)) {
             if left == 0 {
                 break;
             }
             if slot.has_room() {
                 slot.wake.notify_one();
-                self.next_woken = id + 1;
                 left -= 1;
             }
         }
@@ -252,5 +256,43 @@ impl Queue {
     /// The acknowledgement id of a delivery.
     pub(crate) fn ack_id(subscription: u64, delivery: &Delivery) -> AckId {
         AckId { subscription, position: delivery.position, lease: delivery.lease }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Bench, rules};
+    use super::super::{Capacity, Effects};
+    use futures_util::FutureExt;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::sync::Notify;
+
+    #[test]
+    fn what_a_silent_receiver_let_expire_goes_to_another_however_often_all_are_woken() {
+        let mut bench = Bench::new(rules());
+        let deadline = Duration::from_secs(1);
+        let wakes = [1, 2].map(|stream| {
+            let wake = Arc::new(Notify::new());
+            let capacity = Capacity { messages: usize::MAX, bytes: usize::MAX, deadline, shares: true };
+            bench.queue.open(stream, capacity, Arc::clone(&wake));
+            (stream, wake)
+        });
+        let woken = || wakes.iter().find(|(_, wake)| wake.notified().now_or_never().is_some());
+        bench.publish(&[("", "a")]);
+        bench.queue.wake_receivers();
+        let first = woken().map(|(stream, _)| *stream);
+        assert!(first.is_some());
+        let mut holder = first;
+        for _ in 0..4 {
+            let stream = holder.unwrap_or_default();
+            assert_eq!(bench.queue.take(stream, bench.now, |_| 0).len(), 1);
+            bench.now += deadline;
+            bench.queue.expire(bench.now, &mut Effects::default());
+            bench.queue.wake_receivers();
+            bench.queue.wake_receivers();
+            holder = woken().map(|(stream, _)| *stream);
+            assert_ne!(holder, Some(stream));
+        }
     }
 }
