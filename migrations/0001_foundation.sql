@@ -1,7 +1,7 @@
 -- Backline, foundation: the schema, its closed types, what workers declare, and the switches of operators.
 -- Migrations are append-only. Every time stamp is timestamptz and comes from the database's clock.
 
-create schema backline;
+create schema if not exists backline; -- the record of applied migrations made it already
 comment on schema backline is 'Durable side effects: outbox, operations, claims, outcomes. Applications call its functions and write nothing else here.';
 
 create type backline.operation_mode as enum ('command', 'reconcile', 'event');
@@ -161,5 +161,20 @@ language sql volatile security definer set search_path = pg_catalog as $$
       from pg_control_system() c
 $$;
 comment on function backline.current_incarnation() is 'System identifier and WAL timeline of the running server; fails on a standby, where nothing may be claimed.';
+
+create function backline.incarnation_adopted() returns boolean language plpgsql volatile as $$
+begin
+    -- A session ends with the life of its server: it need ask only once (reading the control file takes 0.2 ms).
+    if current_setting('backline.incarnation_adopted', true) = 'yes' then
+        return true;
+    end if;
+    if not exists (select from backline.incarnation i, backline.current_incarnation() c
+            where i.system_identifier = c.system_identifier and i.timeline = c.timeline) then
+        return false;
+    end if;
+    perform set_config('backline.incarnation_adopted', 'yes', false);
+    return true;
+end $$;
+comment on function backline.incarnation_adopted() is 'Whether the running server is the life of the database that was adopted; without that nothing may be claimed.';
 
 insert into backline.incarnation (system_identifier, timeline) select * from backline.current_incarnation();

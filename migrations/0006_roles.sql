@@ -5,7 +5,12 @@ declare r text;
 begin
     foreach r in array array['backline_producer', 'backline_relay', 'backline_worker', 'backline_operator'] loop
         if not exists (select from pg_roles where rolname = r) then
-            execute format('create role %I nologin', r);
+            begin
+                execute format('create role %I nologin', r);
+            exception when duplicate_object or unique_violation then
+                -- Roles belong to the server: another database of it is being migrated at the same time.
+                null;
+            end;
         end if;
     end loop;
 end $$;
@@ -45,3 +50,12 @@ revoke execute on function backline.drop_old(interval, interval, interval), back
     backline.current_incarnation() from public, backline_producer, backline_relay, backline_worker;
 grant execute on function backline.ensure_partitions(), backline.current_incarnation() to backline_worker, backline_relay, backline_operator;
 grant execute on function backline.drop_old(interval, interval, interval) to backline_operator;
+
+-- Relays and workers compare what was applied with what they were built with before they do anything; `backline doctor` shows it.
+-- The record is made by `backline migrate` before the first migration; whoever applies these files by other means keeps one like it.
+do $$
+begin
+    if to_regclass('backline.migration') is not null then
+        grant select on backline.migration to backline_relay, backline_worker, backline_operator;
+    end if;
+end $$;

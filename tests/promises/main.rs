@@ -1,6 +1,8 @@
 //! The promises, one file each: what holds, against real PostgreSQL, real processes and the real protocol.
 
 mod broker_confirmation;
+mod conversations;
+mod conversations_h6;
 mod field_claims;
 mod field_database;
 mod field_payments;
@@ -25,3 +27,5 @@ mod sweep;
 mod sweep_failover;
 mod sweep_one_home;
 mod sweep_replies;
+mod traces;
+mod version_skew;

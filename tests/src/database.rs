@@ -4,7 +4,7 @@ use crate::Server;
 use anyhow::Context;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
-use sqlx::{Connection, PgPool};
+use sqlx::{AssertSqlSafe, Connection, PgPool};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use uuid::Uuid;
 
@@ -27,6 +27,27 @@ impl Database {
     /// A migration fails or the server is out of reach.
     pub async fn create(server: &Server) -> anyhow::Result<Database> {
         let template = template(server).await?;
+        Database::copy(server, &template)
+    }
+
+    /// A database of nothing but what `sql` makes, which may be of an earlier version.
+    ///
+    /// # Errors
+    /// The server is out of reach or refuses the SQL.
+    pub async fn restore(server: &Server, sql: &str) -> anyhow::Result<Database> {
+        let database = Database::copy(server, "template0")?;
+        // Roles belong to the whole server: one restore or template at a time. The lock ends with the session.
+        let mut session = server.session()?;
+        session.run(&format!("select pg_advisory_lock({TEMPLATE_LOCK})"))?;
+        // A connection of its own: dumps change its settings.
+        let mut connection = PgConnection::connect(&server.url(&database.name)).await?;
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.context("restoring")?;
+        connection.close().await?;
+        drop(session);
+        Ok(database)
+    }
+
+    fn copy(server: &Server, template: &str) -> anyhow::Result<Database> {
         let name = format!("promise_{}", Uuid::now_v7().simple());
         server.session()?.run(&format!("create database {name} template {template}"))?;
         // A database that is not there yet, or gone with a killed server, is an error at the first use, not here.
@@ -60,7 +81,10 @@ impl Drop for Database {
 /// leaves nothing that looks finished.
 async fn template(server: &Server) -> anyhow::Result<String> {
     let migrations = backline_dev_cluster::paths::workspace()?.join("migrations");
-    let migrator = Migrator::new(migrations.as_path()).await.context("reading migrations")?;
+    let mut migrator = Migrator::new(migrations.as_path()).await.context("reading migrations")?;
+    // The record where `backline migrate` keeps it, since the programs compare it with what they were built with.
+    migrator.dangerous_set_table_name("backline.migration");
+    migrator.create_schema("backline");
     let mut hasher = DefaultHasher::new();
     migrator.iter().for_each(|migration| migration.checksum.hash(&mut hasher));
     let name = format!("backline_template_{:016x}", hasher.finish());

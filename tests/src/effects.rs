@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -93,6 +93,12 @@ pub struct EffectCall {
     /// When it was answered.
     #[serde(skip)]
     pub answered: Option<Instant>,
+    /// When its caller had the answer, or had gone: no longer in flight for the caller.
+    #[serde(skip)]
+    pub left: Option<Instant>,
+    /// How long the answer told its caller to wait.
+    #[serde(skip)]
+    pub wait: Option<Duration>,
 }
 
 type Answering = Box<dyn FnMut(&EffectCall, usize) -> Reply + Send>;
@@ -181,6 +187,34 @@ impl Effects {
         self.calls().into_iter().filter(|call| call.operation == operation).collect()
     }
 
+    /// Everything that arrived, as [`Effects::remember`] takes it.
+    #[must_use]
+    pub fn memory(&self) -> Vec<Value> {
+        let line = |call: &EffectCall| {
+            json!({"operation": call.operation, "kind": call.kind, "key": call.key, "generation": call.generation,
+                "submission": call.submission, "attempt": call.attempt, "value": call.value, "applied": call.applied})
+        };
+        self.shared.lock().calls.iter().map(line).collect()
+    }
+
+    /// Puts an earlier provider's calls and effects before its own: keys replay, lookups find.
+    ///
+    /// # Errors
+    /// A line is not of [`Effects::memory`].
+    pub fn remember(&self, calls: &[Value]) -> anyhow::Result<()> {
+        let mut provider = self.shared.lock();
+        for line in calls {
+            let mut call: EffectCall = serde_json::from_value(line.clone())?;
+            (call.answered, call.left) = (Some(call.arrived), Some(call.arrived));
+            provider.calls.push(call);
+            let seq = provider.calls.len() - 1;
+            if line["applied"] == true {
+                provider.apply(seq);
+            }
+        }
+        Ok(())
+    }
+
     /// How often an operation was applied.
     #[must_use]
     pub fn applied(&self, operation: Uuid) -> usize {
@@ -233,6 +267,7 @@ async fn submit(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         provider.calls.push(call);
         (provider.calls.len() - 1, reply)
     };
+    let _caller = Caller { shared: Arc::clone(&shared), seq };
     // A task of its own: a caller that hangs up does not take the request back.
     let work = tokio::spawn(async move {
         if matches!(reply, Reply::Hold | Reply::HoldThen(_)) {
@@ -249,6 +284,8 @@ async fn submit(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         let effect = matches!(reply, Reply::Apply | Reply::Lost | Reply::Hold).then(|| provider.apply(seq));
         if let Some(call) = provider.calls.get_mut(seq) {
             call.answered = Some(Instant::now());
+            call.wait =
+                if let Reply::SlowDown(seconds) = reply { Some(Duration::from_secs(seconds)) } else { None };
         }
         drop(provider);
         match reply {
@@ -265,6 +302,20 @@ async fn submit(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Str
         }
     });
     work.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// Notes when its caller is gone, answered or not: the server drops a request whose connection has ended.
+struct Caller {
+    shared: Arc<Shared>,
+    seq: usize,
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if let Some(call) = self.shared.lock().calls.get_mut(self.seq) {
+            call.left = Some(Instant::now());
+        }
+    }
 }
 
 impl Provider {

@@ -16,27 +16,33 @@
 //!
 //! Nothing here waits for a fixed time, and nothing is tried twice: [`eventually()`] polls a condition up to a bound.
 
+mod chat;
 pub mod check;
 mod crash;
 mod database;
 mod effects;
 mod eventually;
+mod fixture;
 pub mod http;
 mod member;
 mod producer;
 mod programs;
 mod proxy;
 mod server;
+mod spans;
 mod stack;
 pub mod sweep;
 
+pub use chat::{Chat, Room};
 pub use crash::{Action, CrashPlan, Site, recorded};
 pub use database::Database;
 pub use effects::{EffectCall, Effects, Look, Reply, Then};
-pub use eventually::{LIMIT, eventually};
+pub use eventually::{LIMIT, TimedOut, eventually};
+pub use fixture::{Fate, Fixture};
 pub use member::{Member, Ready};
 pub use producer::enqueue_in;
-pub use programs::{EMULATOR, PAYMENTS, RELAY, SANDBOX, SCRIPTED};
+pub use programs::{API_KEY, EMULATOR, PAYMENTS, RELAY, SANDBOX, SCRIPTED, TWILIO};
 pub use proxy::PgProxy;
 pub use server::Server;
+pub use spans::{Collector, Exported};
 pub use stack::{Stack, StackBuilder};

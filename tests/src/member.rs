@@ -4,6 +4,7 @@ use crate::{CrashPlan, http};
 use anyhow::Context;
 use backline_dev_cluster::process::{Launch, Process};
 use serde_json::Value;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,12 @@ impl Member {
         self.process.as_mut().context("not running")
     }
 
+    /// The process id while it is running, also while it is paused.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
     /// SIGKILL; the member may be started again.
     ///
     /// # Errors
@@ -138,12 +145,15 @@ impl Member {
         Ok(code)
     }
 
-    /// Everything that all runs have written.
+    /// Everything that all runs have written; nothing before the first.
     ///
     /// # Errors
     /// The log cannot be read.
     pub fn log(&self) -> anyhow::Result<String> {
-        Ok(String::from_utf8_lossy(&std::fs::read(self.launch.log())?).into_owned())
+        match std::fs::read(self.launch.log()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+            read => Ok(String::from_utf8_lossy(&read?).into_owned()),
+        }
     }
 }
 

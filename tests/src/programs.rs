@@ -12,13 +12,15 @@ pub const RELAY: &str = "backline-relay";
 
 /// Binary of the payments worker.
 pub const PAYMENTS: &str = "backline-payments";
+/// Binary of the Twilio worker.
+pub const TWILIO: &str = "backline-twilio";
 /// Binary of the worker whose handlers do what a test's input says.
 pub const SCRIPTED: &str = "promise-worker";
 
 /// Project id at the emulator; any will do.
 pub(crate) const PROJECT: &str = "backline-promises";
 /// The credential of the provider: must appear in no log, dead letter or metric.
-pub(crate) const API_KEY: &str = "sk_test_canary_of_the_promises";
+pub const API_KEY: &str = "sk_test_canary_of_the_promises";
 /// Topic of events whose producer names none.
 pub(crate) const TOPIC: &str = "domain-events";
 
@@ -94,6 +96,16 @@ pub(crate) fn worker(at: &Addresses, health: SocketAddr) -> Settings {
         ("STRIPE_SETTLEMENT_POLL", "200ms".to_owned()),
         // The rate is a promise of its own test; elsewhere it would only make the others slow.
         ("STRIPE_RATE", "1000".to_owned()),
+        ("TWILIO_BASE_URL", format!("http://{}", at.sandbox)),
+        // The stand-in's account; keys of the right shape are accepted.
+        ("TWILIO_ACCOUNT_SID", "ACba5e000000000000000000000000ba5e".to_owned()),
+        ("TWILIO_API_KEY", "SK000000000000000000000000000000aa".to_owned()),
+        ("TWILIO_API_SECRET", API_KEY.to_owned()),
+        ("TWILIO_REQUEST_TIMEOUT", "1s".to_owned()),
+        ("TWILIO_LINGER", "500ms".to_owned()),
+        ("TWILIO_LOOKUP_LAG", "300ms".to_owned()),
+        ("TWILIO_BACKOFF", "50ms".to_owned()),
+        ("TWILIO_RATE", "1000".to_owned()),
         ("PROMISE_PROVIDER", at.effects.to_string()),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::member::Ready;
 use crate::programs::{self, Addresses, EMULATOR, PROJECT, RELAY, SANDBOX, Settings, TOPIC, local};
-use crate::{Database, Effects, Member, PgProxy, Server, http};
+use crate::{Database, Effects, Fixture, Member, PgProxy, Server, http};
 use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, free_port};
@@ -26,9 +26,17 @@ pub struct StackBuilder {
     env: BTreeMap<String, Vec<(String, String)>>,
     args: BTreeMap<String, Vec<String>>,
     record: bool,
+    fixture: Option<Fixture>,
 }
 
 impl StackBuilder {
+    /// Over what an earlier version left, instead of an empty database and a provider without memory.
+    #[must_use]
+    pub fn restored(mut self, fixture: Fixture) -> StackBuilder {
+        self.fixture = Some(fixture);
+        self
+    }
+
     /// On a PostgreSQL of its own, which the test may kill, restart and fail over.
     #[must_use]
     pub fn own_server(mut self) -> StackBuilder {
@@ -113,8 +121,15 @@ impl StackBuilder {
     /// PostgreSQL or a program is missing or does not start.
     pub async fn start(self) -> anyhow::Result<Stack> {
         let server = if self.own_server { Server::own()? } else { Server::shared()? };
-        let database = Database::create(&server).await?;
-        sqlx::raw_sql(include_str!("application.sql")).execute(database.pool()).await?;
+        let database = match &self.fixture {
+            // Its dump has the application's side as well.
+            Some(fixture) => Database::restore(&server, &fixture.sql).await?,
+            None => {
+                let database = Database::create(&server).await?;
+                sqlx::raw_sql(include_str!("application.sql")).execute(database.pool()).await?;
+                database
+            }
+        };
         let proxy = if self.proxied { Some(PgProxy::start(server.port())?) } else { None };
         let effects = Effects::start()?;
         let dir = Folder::create(database.name())?;
@@ -126,6 +141,10 @@ impl StackBuilder {
         };
         let mut stack = Stack { members: BTreeMap::new(), effects, proxy, dir, database, server };
 
+        if let Some(fixture) = &self.fixture {
+            fs::write(stack.journal_file(), &fixture.journal)?;
+            stack.effects.remember(&fixture.remembered()?)?;
+        }
         let settings = programs::emulator(&at, stack.dir());
         stack.add(&self, EMULATOR, EMULATOR, settings, Ready::Says)?;
         let topic = format!("projects/{PROJECT}/topics/{TOPIC}");
@@ -240,6 +259,17 @@ impl Stack {
     /// Every process of the stack, by name.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Member)> {
         self.members.iter().map(|(name, member)| (name.as_str(), member))
+    }
+
+    /// A process that was put together elsewhere becomes part of the stack: checks look at it as well.
+    pub(crate) fn admit(&mut self, name: &str, member: Member) {
+        self.members.insert(name.to_owned(), member);
+    }
+
+    /// Ports by which the programs reach PostgreSQL.
+    pub(crate) fn database_ports(&self) -> Vec<u16> {
+        let proxy = self.proxy.as_ref().map(PgProxy::port);
+        proxy.into_iter().chain([self.server.port()]).collect()
     }
 
     /// The PostgreSQL server, for faults.

@@ -9,6 +9,12 @@ use std::{fs, io};
 /// The database whose schema the query macros see.
 const NAME: &str = "backline_check";
 
+/// The record of applied migrations as `backline migrate` keeps it: relays and workers start only on a schema that is
+/// recorded there.
+const RECORD: &str = "create schema backline; create table backline.migration (version bigint primary key, description text not null, \
+    installed_on timestamptz not null default now(), success boolean not null, checksum bytea not null, \
+    execution_time bigint not null)";
+
 /// A cluster that ends with this process, however it ends.
 pub(crate) struct Database {
     cluster: Cluster,
@@ -38,9 +44,18 @@ impl Database {
             .collect::<io::Result<_>>()?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "sql"));
         files.sort();
+        session.run(RECORD)?;
         for file in &files {
             let failed = |error| io::Error::other(format!("migration {}: {error}", file.display()));
-            session.run(&fs::read_to_string(file)?).map_err(failed)?;
+            let text = fs::read_to_string(file)?;
+            session.run(&text).map_err(failed)?;
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            let (version, description) = name.split_once('_').unwrap_or((&name, ""));
+            let noted = format!(
+                "insert into backline.migration values ({version}::bigint, '{description}', now(), true, \
+                 sha384(convert_to($migration_text${text}$migration_text$, 'UTF8')), 0)"
+            );
+            session.run(&noted).map_err(failed)?;
         }
         println!("== PostgreSQL {}: {} migrations applied", cluster.binaries().major(), files.len());
         Ok(Database { cluster })

@@ -5,10 +5,8 @@ use crate::output::{Output, table};
 use anyhow::Context;
 use serde::Serialize;
 use sqlx::PgPool;
-use sqlx::migrate::Migrator;
 
-/// The schema this build was made for.
-pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+pub(crate) use backline_outbox::MIGRATIONS;
 
 #[derive(Debug, Serialize)]
 struct Applied {
@@ -42,11 +40,11 @@ pub(crate) async fn run(pool: &PgPool, output: &Output) -> anyhow::Result<Verdic
 /// Versions that the database has, none before the first migration.
 pub(crate) async fn applied(pool: &PgPool) -> sqlx::Result<Vec<i64>> {
     let exists: bool =
-        sqlx::query_scalar("select to_regclass('_sqlx_migrations') is not null").fetch_one(pool).await?;
+        sqlx::query_scalar("select to_regclass('backline.migration') is not null").fetch_one(pool).await?;
     if !exists {
         return Ok(Vec::new());
     }
-    sqlx::query_scalar("select version from _sqlx_migrations where success order by version")
+    sqlx::query_scalar("select version from backline.migration where success order by version")
         .fetch_all(pool)
         .await
 }

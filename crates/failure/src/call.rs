@@ -2,8 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
+
+use crate::CallDeadline;
 
 /// One attempt to carry a submission to its provider.
 ///
@@ -23,8 +24,9 @@ pub struct Call {
     pub key: String,
     /// How long the whole request may take, reading the reply included.
     pub timeout: Duration,
-    /// No first byte leaves after this.
-    pub deadline: Deadline,
+    /// No first byte leaves after this. It moves while the attempt's lease is renewed (`reconcile`), or only bounds the
+    /// attempt as a whole (`command`, `event`): ask it before every request.
+    pub deadline: CallDeadline,
     /// W3C trace context to pass on.
     pub traceparent: Option<String>,
     left: Arc<AtomicBool>,
@@ -40,7 +42,7 @@ impl Call {
         attempt: i32,
         key: String,
         timeout: Duration,
-        deadline: Deadline,
+        deadline: impl Into<CallDeadline>,
     ) -> Self {
         let left = Arc::new(AtomicBool::new(false));
         Self {
@@ -50,7 +52,7 @@ impl Call {
             attempt,
             key,
             timeout,
-            deadline,
+            deadline: deadline.into(),
             traceparent: None,
             left,
         }
@@ -75,56 +77,12 @@ impl Call {
     }
 }
 
-/// A point on the boot clock, which no clock step moves and which counts the time a suspended machine slept: a process
-/// that wakes from either must not send what its lease no longer covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(Duration);
-
-impl Deadline {
-    /// The point `wait` from now.
-    #[must_use]
-    pub fn after(wait: Duration) -> Self {
-        Self(since_boot().saturating_add(wait))
-    }
-
-    /// Whether the point is reached.
-    #[must_use]
-    pub fn passed(self) -> bool {
-        self.remaining().is_zero()
-    }
-
-    /// Time left, zero once passed.
-    #[must_use]
-    pub fn remaining(self) -> Duration {
-        self.0.saturating_sub(since_boot())
-    }
-}
-
-fn since_boot() -> Duration {
-    #[cfg(target_os = "linux")]
-    let clock = ClockId::Boottime;
-    // Elsewhere only development happens, and no lease outlives the lid of a laptop there.
-    #[cfg(not(target_os = "linux"))]
-    let clock = ClockId::Monotonic;
-    let now = clock_gettime(clock);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
-    Duration::new(seconds, nanoseconds)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Call, Deadline};
+    use super::Call;
+    use crate::Deadline;
     use std::time::Duration;
     use uuid::Uuid;
-
-    #[test]
-    fn a_deadline_passes_when_its_time_is_up() {
-        assert!(Deadline::after(Duration::ZERO).passed());
-        let later = Deadline::after(Duration::from_secs(60));
-        assert!(!later.passed() && later.remaining() > Duration::from_secs(50));
-        assert!(!Deadline::after(Duration::MAX).passed());
-    }
 
     #[test]
     fn clones_share_the_mark() {

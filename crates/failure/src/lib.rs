@@ -10,6 +10,7 @@
 mod backoff;
 mod call;
 mod class;
+mod deadline;
 mod failure;
 mod name;
 mod policy;
@@ -17,8 +18,9 @@ mod resolution;
 mod retry_after;
 
 pub use backoff::backoff;
-pub use call::{Call, Deadline};
+pub use call::Call;
 pub use class::{Class, Mode};
+pub use deadline::{CallDeadline, Deadline, LeaseEnd};
 pub use failure::{DETAIL_LIMIT, Failure};
 pub use name::UnknownName;
 pub use policy::{Decision, Policy, decide};

@@ -2,16 +2,13 @@
 
 use crate::error::AppendError;
 use backline_envelope::{Envelope, Event, InvalidJson, Payload};
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 /// An event that is not stored yet.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct NewEvent {
     /// Given for deterministic children ([`backline_envelope::child_event_id`]); otherwise the database mints it.
-    #[serde(rename = "event_id")]
     pub id: Option<Uuid>,
     /// Past-tense name of the fact.
     pub event_type: String,
@@ -38,7 +35,6 @@ pub struct NewEvent {
     /// Broker topic id; the default topic when absent.
     pub topic: Option<String>,
     /// The facts.
-    #[serde(serialize_with = "raw")]
     pub payload: Payload,
 }
 
@@ -90,12 +86,6 @@ impl NewEvent {
     }
 }
 
-fn raw<S: Serializer>(payload: &Payload, serializer: S) -> Result<S::Ok, S::Error> {
-    // Raw, so that numbers are not rounded on their way through a generic value.
-    let text: &RawValue = serde_json::from_str(payload.as_str()).map_err(serde::ser::Error::custom)?;
-    text.serialize(serializer)
-}
-
 /// Appends one event in the caller's transaction and returns its id.
 ///
 /// # Errors
@@ -131,6 +121,26 @@ pub async fn append_all(tx: &mut PgConnection, events: &[NewEvent]) -> Result<Ve
     if events.is_empty() {
         return Ok(Vec::new());
     }
-    let array = serde_json::to_string(events).map_err(|error| AppendError::Refused(error.to_string()))?;
-    Ok(sqlx::query_file_scalar!("sql/append_all.sql", array).fetch_one(tx).await?)
+    let query = sqlx::query_file_scalar!(
+        "sql/append_all.sql",
+        column(events, |e| e.event_type.as_str()) as _,
+        column(events, |e| e.organization) as _,
+        column(events, |e| e.project) as _,
+        column(events, |e| e.aggregate_type.as_str()) as _,
+        column(events, |e| e.aggregate_id.as_str()) as _,
+        column(events, |e| e.payload.as_str()) as _,
+        column(events, |e| e.schema_version) as _,
+        column(events, |e| e.aggregate_version) as _,
+        column(events, |e| e.correlation_id) as _,
+        column(events, |e| e.causation_id) as _,
+        column(events, |e| e.traceparent.as_deref()) as _,
+        column(events, |e| e.tracestate.as_deref()) as _,
+        column(events, |e| e.id) as _,
+        column(events, |e| e.topic.as_deref()) as _,
+    );
+    Ok(query.fetch_one(tx).await?)
+}
+
+fn column<'a, T>(events: &'a [NewEvent], of: impl Fn(&'a NewEvent) -> T) -> Vec<T> {
+    events.iter().map(of).collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! Producers need three calls, each inside a transaction of their own: [`append()`], [`append_all`] and [`enqueue`]
 //! (thin over SQL functions of the same meaning, which every other language calls directly). The relay uses
-//! [`drain`]. [`run_tx!`] is the one place of the product that opens transactions.
+//! [`drain`]. [`run_tx!`] is the one place of the product that opens transactions, and [`check_schema`] the one that
+//! knows which schema a build needs.
 
 mod append;
 mod doorbell;
@@ -10,10 +11,12 @@ pub mod drain;
 mod error;
 mod operation;
 mod run_tx;
+mod schema;
 
 pub use append::{NewEvent, append, append_all};
 pub use doorbell::Doorbell;
 pub use error::AppendError;
 pub use operation::{NewOperation, enqueue};
 pub use run_tx::{AsTransient, Repetitions, Tx, TxName};
+pub use schema::{MIGRATIONS, SchemaError, check_schema};
 pub use sqlx::PgConnection;

@@ -23,6 +23,10 @@ pub fn describe_metrics() {
         "backline_relay_lane_lease_lost_total",
         "Lanes that another relay took while they were held."
     );
+    describe_counter!(
+        "backline_metrics_view_failures_total",
+        "Scrapes whose gauges are old, because the outbox could not be asked."
+    );
     describe_counter!("backline_relay_lane_panics_total", "Lane tasks that ended abnormally.");
     describe_counter!(
         "backline_relay_sweep_panics_total",

@@ -1,6 +1,7 @@
 //! Giving one batch to the broker.
 
 use crate::gate::Gate;
+use crate::spans;
 use backline_broker::{Broker, Outgoing, PublishError};
 use backline_crash_point::seeded_bug;
 use backline_outbox::drain::{Confirmed, Entry, Refused};
@@ -38,11 +39,13 @@ pub(crate) async fn hand_over(broker: &Broker, gate: &Gate, lane: i16, entries: 
             result.incomplete = true;
             continue;
         };
-        let sent = Instant::now();
+        let (since, sent) = (backline_telemetry::now(), Instant::now());
         let answers = broker.publish_batch(&topic, Some(&ordering_key), &entries).await;
         metrics::histogram!("backline_relay_publish_seconds").record(sent.elapsed().as_secs_f64());
         let mut outage = None;
-        for (Waiting(Entry { seq, .. }), answer) in entries.into_iter().zip(answers) {
+        for (Waiting(entry), answer) in entries.into_iter().zip(answers) {
+            spans::sent(&entry, &ordering_key, since, &answer);
+            let seq = entry.seq;
             match answer {
                 Ok(message_id) => result.confirmed.push(Confirmed { seq, message_id }),
                 Err(PublishError::Refused { reason }) => result.refused.push(Refused { seq, reason }),

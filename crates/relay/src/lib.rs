@@ -17,6 +17,7 @@ mod leases;
 mod progress;
 mod relay;
 mod settle;
+mod spans;
 mod sweep;
 mod trail;
 

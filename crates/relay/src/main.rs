@@ -4,30 +4,30 @@ mod settings;
 
 use anyhow::Context;
 use backline_broker::Broker;
+use backline_outbox::{SchemaError, check_schema};
 use backline_relay::{Relay, RelayEnd, describe_metrics, health_routes};
+use backline_telemetry::init_telemetry;
 use clap::Parser;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use settings::Settings;
+use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Upper bounds of latency buckets, in seconds: from one statement to the longest publish request.
 const SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
+/// Between two tries to reach a database that is not there at the start.
+const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    tracing_subscriber::fmt()
-        .json()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
-        )
-        .with_writer(std::io::stderr)
-        .init();
-    backline_crash_point::init_from_env().map_err(anyhow::Error::msg)?;
     let settings = Settings::parse();
+    backline_crash_point::init_from_env().map_err(anyhow::Error::msg)?;
+    let _telemetry = init_telemetry("backline-relay", &settings.log, settings.otlp_endpoint.as_deref())?;
     let config = settings.relay();
     config.check()?;
 
@@ -47,21 +47,31 @@ async fn main() -> anyhow::Result<ExitCode> {
     let pool = PgPoolOptions::new()
         .max_connections(settings.connections)
         .acquire_timeout(settings.acquire_timeout)
+        .connect_lazy_with(database.clone());
+    let scraped = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(settings.acquire_timeout)
         .connect_lazy_with(database);
     let broker = Broker::connect(settings.broker()).await?;
 
     let stop = CancellationToken::new();
-    let relay = Relay::new(pool, broker, config.clone(), stop.clone())?;
+    let relay = Relay::new(pool.clone(), broker, config.clone(), stop.clone())?;
     let listener =
         TcpListener::bind(settings.health).await.with_context(|| format!("health: {}", settings.health))?;
-    let routes = health_routes(relay.progress(), config.stall_after, metrics);
+    let routes = health_routes(relay.progress(), config.stall_after, metrics, scraped);
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
             tracing::error!(%error, "health pages ended");
         }
     });
-    tokio::spawn(watch_signals(stop, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
+    let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::spawn(watch_signals(stop.clone(), terminate, interrupt));
 
+    // Not ready before it has looked at the outbox, and it looks at no outbox of another schema.
+    await_schema(&pool, &stop).await?;
+    if stop.is_cancelled() {
+        return Ok(ExitCode::SUCCESS);
+    }
     // A panic of the loop ends the process with an error: the orchestrator starts a new one.
     match tokio::spawn(relay.run()).await.context("relay loop")? {
         RelayEnd::Clean => {
@@ -72,6 +82,17 @@ async fn main() -> anyhow::Result<ExitCode> {
             tracing::error!(lanes, "stopped with lanes under way; their leases run out");
             Ok(ExitCode::from(75))
         }
+    }
+}
+
+/// Waits for a database that is out of reach, as the loop does later, and refuses one whose schema is not this build's.
+async fn await_schema(pool: &PgPool, stop: &CancellationToken) -> Result<(), SchemaError> {
+    loop {
+        match check_schema(pool).await {
+            Err(SchemaError::Database(error)) => tracing::warn!(%error, "cannot look at the schema"),
+            checked => return checked,
+        }
+        tokio::select! { () = tokio::time::sleep(SCHEMA_AGAIN) => {}, () = stop.cancelled() => return Ok(()) }
     }
 }
 

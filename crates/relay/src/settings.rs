@@ -30,6 +30,12 @@ pub(crate) struct Settings {
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "BACKLINE_RELAY_HEALTH", default_value = "127.0.0.1:9101")]
     pub(crate) health: SocketAddr,
+    /// Log filter, in the syntax of `RUST_LOG`.
+    #[arg(long, env = "RUST_LOG", default_value = "info")]
+    pub(crate) log: String,
+    /// OTLP endpoint (gRPC) that spans go to.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(crate) otlp_endpoint: Option<String>,
     /// Name shown in the lane table.
     #[arg(long, env = "BACKLINE_RELAY_OWNER", default_value = "relay")]
     owner: String,

@@ -1,15 +1,12 @@
-//! Beside the loop: the trailing mark's samples, gauges, and the comparison with seals.
+//! Beside the loop: the trailing mark's samples, and the comparison with seals.
 
 use crate::lane_work::Shared;
 use crate::leases::keep_leases;
-use backline_outbox::drain::{Reoffered, backlog, horizon, reoffer_unsealed, rescan_lanes};
+use backline_outbox::drain::{Reoffered, horizon, reoffer_unsealed, rescan_lanes};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-
-/// Gauges are scraped every 15 s or so.
-const GAUGES_EVERY: Duration = Duration::from_secs(10);
 
 /// Published events compared in one transaction.
 const REOFFER_PAGE: i64 = 1000;
@@ -21,7 +18,6 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinSet<()> {
     sweeps.spawn(supervise("trail", Arc::clone(shared), trail));
     sweeps.spawn(supervise("rescan", Arc::clone(shared), rescan));
     sweeps.spawn(supervise("reoffer", Arc::clone(shared), reoffer));
-    sweeps.spawn(supervise("gauges", Arc::clone(shared), gauges));
     sweeps
 }
 
@@ -80,19 +76,5 @@ async fn trail(shared: Arc<Shared>) {
             Err(error) => tracing::debug!(%error, "cannot look up the outbox horizon"),
         }
         tokio::time::sleep(every).await;
-    }
-}
-
-async fn gauges(shared: Arc<Shared>) {
-    loop {
-        match backlog(&shared.pool).await {
-            Ok(backlog) => {
-                metrics::gauge!("backline_outbox_oldest_unpublished_seconds").set(backlog.oldest_seconds);
-                #[expect(clippy::cast_precision_loss, reason = "a gauge needs no 53 bits")]
-                metrics::gauge!("backline_outbox_parked").set(backlog.parked as f64);
-            }
-            Err(error) => tracing::debug!(%error, "cannot measure the outbox"),
-        }
-        tokio::time::sleep(GAUGES_EVERY).await;
     }
 }

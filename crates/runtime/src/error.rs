@@ -1,6 +1,6 @@
 //! What can go wrong in the runtime itself; failures of effects are [`backline_failure::Failure`].
 
-use backline_outbox::AsTransient;
+use backline_outbox::{AsTransient, SchemaError};
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +8,9 @@ pub enum Error {
     /// The database refused or was unreachable.
     #[error("database: {0}")]
     Database(#[from] sqlx::Error),
+    /// The database lacks migrations that this build needs, or has others under their numbers. Nothing was begun.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// The claim is no longer current: somebody else owns the operation now. An outcome, counted, never retried.
     #[error("fenced: the claim is no longer current")]
     Fenced,

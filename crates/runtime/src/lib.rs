@@ -20,4 +20,4 @@ pub use author::{
 pub use error::Error;
 pub use flow::{Capacity, ProviderBudget};
 pub use observe::{Telemetry, TelemetryError, init_telemetry, install_metrics};
-pub use run::{Exit, Workload, WorkloadConfig};
+pub use run::{Eager, Exit, Status, Workload, WorkloadConfig};

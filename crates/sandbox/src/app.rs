@@ -13,6 +13,7 @@ use crate::faults::Faults;
 use crate::journal::{Journal, JournalError, Line};
 use crate::ledger::{Entry, Ledger};
 use crate::stripe::Stripe;
+use crate::twilio::Twilio;
 
 /// One sandbox.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     pub(crate) ledger: Ledger,
     pub(crate) stripe: Stripe,
+    pub(crate) twilio: Twilio,
     /// Calls waiting by a fault, and the most there ever were.
     pub(crate) held: u64,
     pub(crate) peak_held: u64,
@@ -62,13 +64,20 @@ impl App {
     /// Builds the state, from the journal if there is one.
     pub(crate) fn open(config: &Config) -> Result<Self, StartError> {
         let mut stripe = Stripe::new(config);
+        let mut twilio = Twilio::new(config);
         let mut ledger = Ledger::default();
         let mut failed = None;
         let journal = match &config.journal {
             None => Journal::in_memory(),
             Some(path) => Journal::open(path, |line| {
                 ledger.note(&line);
-                if let (Err(source), None) = (stripe.restore(&line), &failed) {
+                let restored = match line.provider.as_deref() {
+                    Some(crate::twilio::PROVIDER) => twilio.restore(&line),
+                    Some(_) => stripe.restore(&line),
+                    // A control action may concern both.
+                    None => stripe.restore(&line).and_then(|()| twilio.restore(&line)),
+                };
+                if let (Err(source), None) = (restored, &failed) {
                     failed = Some(StartError::Restore { seq: line.seq, source });
                 }
             })?,
@@ -77,7 +86,7 @@ impl App {
             return Err(failed);
         }
         let faults = Faults::new(config.seed, config.faults.clone());
-        let inner = Mutex::new(Inner { journal, faults, ledger, stripe, held: 0, peak_held: 0 });
+        let inner = Mutex::new(Inner { journal, faults, ledger, stripe, twilio, held: 0, peak_held: 0 });
         Ok(Self { inner, stop: CancellationToken::new() })
     }
 
@@ -133,7 +142,10 @@ impl Inner {
 
     /// Records and carries out a control action.
     pub(crate) fn control(&mut self, mut action: Action) -> Value {
-        if let Action::Become { at_ms, .. } = &mut action {
+        if let Action::Become { at_ms, .. }
+        | Action::Conversation { at_ms, .. }
+        | Action::Participant { at_ms, .. } = &mut action
+        {
             at_ms.get_or_insert(self.stripe.world.clock.now_ms());
         }
         let line = Line {
@@ -145,7 +157,7 @@ impl Inner {
             ..Line::default()
         };
         let written = self.record(&line);
-        let touched = self.stripe.act(&action);
+        let touched = self.stripe.act(&action) + self.twilio.act(&action);
         json!({"touched": touched, "recorded": written, "clock_shift_ms": self.stripe.world.clock.shift_ms()})
     }
 }

@@ -28,7 +28,8 @@ pub struct Config {
     pub key_window: Duration,
     /// Opening balance in minor units per currency; `None` is unlimited.
     pub funds: Option<i64>,
-    /// Secret keys that are accepted; empty accepts every `sk_` and `rk_` key.
+    /// Secret keys that are accepted: Stripe's, and Twilio's as `SK…:secret`. Without one of a provider, every key of
+    /// that provider's shape is accepted.
     pub api_keys: Vec<String>,
     /// Accounts that do not behave. Every other `acct_…` exists and works.
     pub accounts: BTreeMap<String, AccountState>,

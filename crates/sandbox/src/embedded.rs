@@ -27,6 +27,11 @@ impl Sandbox {
         self.app().lock().control(action);
     }
 
+    /// Same as `GET /twilio`.
+    pub fn twilio(&self) -> Value {
+        self.app().lock().twilio.report()
+    }
+
     /// Same as `GET /ledger`.
     pub fn ledger(&self) -> Value {
         self.app().lock().ledger_report(None)

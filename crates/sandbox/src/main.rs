@@ -38,7 +38,8 @@ struct Options {
     /// Opening balance in minor units per currency; unlimited if absent.
     #[arg(long, env = "SANDBOX_FUNDS")]
     funds: Option<i64>,
-    /// Accepted secret key, repeatable; any `sk_` or `rk_` key if absent.
+    /// Accepted secret key, repeatable: Stripe's, or Twilio's as `SK…:secret`. Without one of a provider, any key of its
+    /// shape is accepted.
     #[arg(long = "api-key", env = "SANDBOX_API_KEYS", value_delimiter = ',', hide_env_values = true)]
     api_keys: Vec<String>,
     /// JSON file of fault rules.

@@ -27,6 +27,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/journal", get(journal))
         .route("/ledger", get(ledger))
         .route("/control", post(control))
+        .route("/twilio", get(twilio))
         .route("/faults", get(list_faults).post(add_faults).delete(clear_faults))
         .route("/faults/limiter", axum::routing::put(set_limiter).delete(clear_limiter))
         .route("/faults/{id}", delete(clear_fault))
@@ -44,6 +45,19 @@ async fn provider(State(app): State<Arc<App>>, request: Request) -> Response {
         http::Method::POST => body.as_ref(),
         _ => parts.uri.query().unwrap_or_default().as_bytes(),
     };
+    let path = parts.uri.path().trim_end_matches('/');
+    if crate::twilio::serves(path) {
+        let call = crate::twilio::Call {
+            method: parts.method.to_string(),
+            path: path.to_owned(),
+            params: Params::parse(encoded),
+            credentials: parts.headers.get(header::AUTHORIZATION).and_then(crate::twilio::basic),
+            operation_id: text("x-backline-operation"),
+            traceparent: text("traceparent"),
+            base_url: text("host").map_or_else(String::new, |host| format!("http://{host}")),
+        };
+        return crate::twilio::answer(app, call).await.into_response();
+    }
     let call = Call {
         method: parts.method.to_string(),
         path: parts.uri.path().trim_end_matches('/').to_owned(),
@@ -51,6 +65,7 @@ async fn provider(State(app): State<Arc<App>>, request: Request) -> Response {
         key: text("idempotency-key").filter(|_| parts.method == http::Method::POST),
         account: text("stripe-account"),
         api_key: bearer(&parts.headers),
+        traceparent: text("traceparent"),
     };
     let mut reply = crate::stripe::answer(app, call).await;
     if let Some(version) = text("stripe-version") {
@@ -85,6 +100,10 @@ async fn ledger(State(app): State<Arc<App>>, Query(query): Query<HashMap<String,
         return Json(app.lock().ledger_summary());
     }
     Json(app.lock().ledger_report(query.get("operation_id").map(String::as_str)))
+}
+
+async fn twilio(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(app.lock().twilio.report())
 }
 
 async fn control(State(app): State<Arc<App>>, Json(action): Json<Action>) -> Json<Value> {

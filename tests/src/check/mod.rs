@@ -4,17 +4,22 @@
 //! the database, the broker's log or the providers' journals, never our own flags alone. A scenario says what it
 //! expects to be left over ([`Expected`]); everything else is a violation.
 
+mod broken;
 mod broker;
 mod calls;
 mod database;
 pub(crate) mod metrics;
+mod pace;
+mod resources;
 mod secrets;
 
+pub use broken::{Broken, promised};
 pub use calls::{Seen, seen};
+pub use pace::most_in_flight;
+pub use resources::memory;
 pub use secrets::CANARY;
 
-use crate::{Stack, eventually};
-use anyhow::ensure;
+use crate::{Stack, TimedOut, eventually};
 use uuid::Uuid;
 
 /// What a scenario expects beyond "everything is done".
@@ -32,6 +37,8 @@ pub struct Expected {
     pub possible_duplicates: usize,
     /// Requests that wait in intake for a capable build.
     pub waiting: i64,
+    /// Events that another broker confirmed, before this stack: this one's log does not know them (invariant 4).
+    pub published_before: Vec<Uuid>,
     /// How often recovery must have been exercised at least (invariant 28): evidence rows, refused stale writes or
     /// republications. Zero only for scenarios without a fault.
     pub recoveries: i64,
@@ -56,7 +63,10 @@ pub async fn settled(stack: &Stack, expected: &Expected) -> anyhow::Result<()> {
         Ok(last.is_empty())
     })
     .await;
-    ensure!(rest.is_ok(), "{}: {last}", rest.err().map(|e| e.to_string()).unwrap_or_default());
+    if let Err(error) = rest {
+        let late = error.downcast::<TimedOut>()?;
+        promised(false, || format!("{late}: {last}"))?;
+    }
     invariants(stack, expected).await
 }
 
@@ -66,10 +76,11 @@ pub async fn settled(stack: &Stack, expected: &Expected) -> anyhow::Result<()> {
 /// As [`settled`].
 pub async fn invariants(stack: &Stack, expected: &Expected) -> anyhow::Result<()> {
     let mut violations = database::check(stack, expected).await?;
-    violations.extend(broker::check(stack).await?);
+    violations.extend(broker::check(stack, expected).await?);
     violations.extend(calls::check(stack, expected).await?);
+    violations.extend(pace::check(stack).await?);
+    violations.extend(resources::check(stack)?);
     violations.extend(secrets::check(stack).await?);
     violations.extend(metrics::check(stack).await?);
-    ensure!(violations.is_empty(), "violated invariants:\n{}", violations.join("\n"));
-    Ok(())
+    promised(violations.is_empty(), || format!("violated invariants:\n{}", violations.join("\n")))
 }

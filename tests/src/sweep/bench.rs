@@ -1,13 +1,13 @@
 //! A product with replaceable relays and workers, and a producer of payments.
 
+use crate::check::promised;
 use crate::programs::{Addresses, EMULATOR, PAYMENTS, RELAY, SANDBOX, Settings, local, relay, worker};
 use crate::sweep::invariants::Intended;
-use crate::{CrashPlan, LIMIT, Member, Ready, Stack, eventually, http};
+use crate::{CrashPlan, LIMIT, Member, Ready, Stack, TimedOut, eventually, http};
 use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, free_port};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -18,7 +18,6 @@ const NOBODY: &str = "acct_nobody";
 pub struct Bench {
     stack: Stack,
     at: Addresses,
-    members: BTreeMap<String, Member>,
     /// Told to every relay and worker on top of its settings.
     env: Vec<(String, String)>,
     organization: Uuid,
@@ -59,7 +58,6 @@ impl Bench {
         Ok(Bench {
             stack,
             at,
-            members: BTreeMap::new(),
             env,
             organization: Uuid::now_v7(),
             base: None,
@@ -118,7 +116,7 @@ impl Bench {
             .envs(settings)
             .envs(self.env.clone())
             .envs(env.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        self.members.insert(name.to_owned(), Member::new(launch, ready));
+        self.stack.admit(name, Member::new(launch, ready));
         Ok(())
     }
 
@@ -127,7 +125,7 @@ impl Bench {
     /// # Errors
     /// There is none.
     pub fn member(&mut self, name: &str) -> anyhow::Result<&mut Member> {
-        self.members.get_mut(name).with_context(|| format!("no member {name}"))
+        self.stack.member(name)
     }
 
     /// Starts a member with a fault armed and returns once the fault has fired.
@@ -231,14 +229,15 @@ impl Bench {
         let what = "everything to come to rest";
         let waited =
             tokio::time::timeout(self.patience, eventually(what, async || self.at_rest().await)).await;
-        if !matches!(waited, Ok(Ok(()))) {
-            let intended = self.intended.iter().map(Intended::operation).collect::<Vec<_>>();
-            let open: Vec<String> =
-                sqlx::query_scalar(OPEN).bind(intended).fetch_all(self.stack.pool()).await?;
-            let broker = http::call(self.at.emulator, "GET", "/stats", &serde_json::Value::Null)?.1;
-            anyhow::bail!("timed out waiting for {what}: {open:?}; the broker: {broker}");
+        match waited {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => drop(error.downcast::<TimedOut>()?),
+            Err(_elapsed) => {}
         }
-        Ok(())
+        let intended = self.intended.iter().map(Intended::operation).collect::<Vec<_>>();
+        let open: Vec<String> = sqlx::query_scalar(OPEN).bind(intended).fetch_all(self.stack.pool()).await?;
+        let broker = http::call(self.at.emulator, "GET", "/stats", &serde_json::Value::Null)?.1;
+        promised(false, || format!("timed out waiting for {what}: {open:?}; the broker: {broker}"))
     }
 
     /// Waits no longer than this for rest.

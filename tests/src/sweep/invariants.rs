@@ -1,6 +1,6 @@
 //! What must be true after every run, whatever broke.
 
-use crate::check::{self, Expected};
+use crate::check::{self, Broken, Expected, promised};
 use crate::sweep::Bench;
 use backline_envelope::child_event_id;
 use sha2::{Digest, Sha256};
@@ -73,7 +73,7 @@ pub async fn violations(bench: &Bench) -> anyhow::Result<Vec<String>> {
         ..Expected::default()
     };
     if let Err(error) = check::invariants(bench.parts(), &expected).await {
-        wrong.push(format!("{error:#}"));
+        wrong.push(error.downcast::<Broken>()?.to_string());
     }
     Ok(wrong)
 }
@@ -84,8 +84,7 @@ pub async fn violations(bench: &Bench) -> anyhow::Result<Vec<String>> {
 /// An invariant does not hold; the error names all that do not.
 pub async fn must_hold(bench: &Bench) -> anyhow::Result<()> {
     let wrong = violations(bench).await?;
-    anyhow::ensure!(wrong.is_empty(), "invariants broken: {wrong:#?}");
-    Ok(())
+    promised(wrong.is_empty(), || format!("invariants broken: {wrong:#?}"))
 }
 
 /// Each intent ends once, as it must.

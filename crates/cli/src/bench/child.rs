@@ -1,7 +1,7 @@
 //! The measured worker as a process, and what the kernel says about it.
 
 use super::bed::Bed;
-use super::worker::Handler;
+use super::worker::{Handler, OPERATIONS};
 use anyhow::Context;
 use backline_dev_cluster::process::{Launch, Process};
 use clap::ValueEnum;
@@ -26,7 +26,7 @@ pub(super) struct Start<'a> {
 impl Start<'_> {
     /// With the product's default capacity.
     pub(super) fn new(handler: Handler) -> Self {
-        Self { handler, operations: 1000, emulator: None }
+        Self { handler, operations: OPERATIONS, emulator: None }
     }
 }
 

@@ -5,7 +5,7 @@ use super::bed::{Bed, begin, commit, real};
 use super::child::{Start, Worker};
 use super::line::{Line, Runs, Target};
 use super::plan::Plan;
-use super::worker::Handler;
+use super::worker::{Handler, OPERATIONS};
 use sqlx::Connection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -56,9 +56,9 @@ pub(super) async fn ours(
         worker.stop()?;
         return Ok(real(rows) / (bed.last_finish().await? - from));
     }
-    // The worker holds up to 1,000 that are not finished; the stop ends them.
-    bed.until("enough operations claimed", async || Ok(bed.claimed().await? - claimed >= part + 1000))
-        .await?;
+    // What the worker holds and has not finished, the stop ends.
+    let enough = part + i64::try_from(OPERATIONS)?;
+    bed.until("enough operations claimed", async || Ok(bed.claimed().await? - claimed >= enough)).await?;
     worker.stop()?;
     let nth = "select extract(epoch from finished_at)::float8 from backline.operation_history order by finished_at offset $1 limit 1";
     let to: f64 = sqlx::query_scalar(nth).bind(part - 1).fetch_one(&bed.pool).await?;

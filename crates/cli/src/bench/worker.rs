@@ -12,13 +12,16 @@ use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// The product's default of operations in flight.
+pub(super) const OPERATIONS: usize = 2000;
+
 /// Settings of the measured worker; everything else has the product's defaults.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerArgs {
     #[arg(long, value_enum)]
     handler: Handler,
     /// Operations in flight.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = OPERATIONS)]
     operations: usize,
     #[arg(long, default_value_t = 8)]
     connections: u32,

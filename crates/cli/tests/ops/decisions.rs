@@ -10,7 +10,7 @@ fn audit(action: &str) -> Vec<(String, String, String)> {
     vec![(action.to_owned(), "ann".to_owned(), "checked".to_owned())]
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_dead_operation_is_ready_again_with_its_id_and_no_attempts(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let id = operation(&pool, "a", "dead", None).await?;
@@ -22,7 +22,7 @@ async fn a_dead_operation_is_ready_again_with_its_id_and_no_attempts(pool: PgPoo
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_preview_changes_nothing(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let id = operation(&pool, "a", "dead", None).await?;
@@ -34,7 +34,7 @@ async fn a_preview_changes_nothing(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn applied_is_an_outcome_with_the_evidence_and_the_key_goes_on(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let id = operation(&pool, "a", "manual", Some("payee")).await?;
@@ -66,7 +66,7 @@ async fn applied_is_an_outcome_with_the_evidence_and_the_key_goes_on(pool: PgPoo
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn not_applied_is_the_next_submission(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let id = operation(&pool, "a", "manual", Some("payee")).await?;
@@ -96,7 +96,7 @@ async fn not_applied_is_the_next_submission(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_discarded_operation_has_an_outcome_and_never_runs(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let id = operation(&pool, "a", "dead", None).await?;
@@ -111,7 +111,7 @@ async fn a_discarded_operation_has_an_outcome_and_never_runs(pool: PgPool) -> Re
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_cancel_is_a_wish_for_the_runtime(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", true).await?;
     let id = operation(&pool, "a", "ready", None).await?;

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::json;
 use sqlx::PgPool;
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_pause_explains_itself_and_is_lifted(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let id = operation(&pool, "a", "ready", None).await?.to_string();
@@ -26,7 +26,7 @@ async fn a_pause_explains_itself_and_is_lifted(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_name_that_nothing_has_is_not_paused(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let answer = backline(&pool, &["pause", "workload", "payment", "--reason", "typo"]).await?;

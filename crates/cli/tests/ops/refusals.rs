@@ -5,7 +5,7 @@ use anyhow::Result;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn what_may_have_been_applied_is_not_retried(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     for (given, word) in [("unknown", "act twice"), ("manual", "ops resolve"), ("ready", "by itself")] {
@@ -19,7 +19,7 @@ async fn what_may_have_been_applied_is_not_retried(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn only_doubt_is_resolved_and_only_with_facts(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let manual = operation(&pool, "m", "manual", None).await?.to_string();
@@ -41,7 +41,7 @@ async fn only_doubt_is_resolved_and_only_with_facts(pool: PgPool) -> Result<()> 
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn irreversible_kinds_need_another_person(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", true).await?;
     let id = operation(&pool, "a", "dead", None).await?;
@@ -58,7 +58,7 @@ async fn irreversible_kinds_need_another_person(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn what_is_not_there_is_named(pool: PgPool) -> Result<()> {
     let id = Uuid::from_u128(1).to_string();
     for args in [vec!["ops", "retry", &id, "--reason", "x"], vec!["ops", "show", &id], vec!["explain", &id]] {

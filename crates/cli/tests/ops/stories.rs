@@ -6,7 +6,7 @@ use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn an_event_leads_to_its_operation_and_a_reference_back_to_both(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let event: Uuid =
@@ -40,7 +40,7 @@ async fn an_event_leads_to_its_operation_and_a_reference_back_to_both(pool: PgPo
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn the_list_shows_those_that_need_a_person_first(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     for state in ["ready", "dead", "manual", "unknown"] {

@@ -39,7 +39,7 @@ async fn refusal(pool: &PgPool, event: NewEvent) -> Result<String> {
     }
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn an_event_keeps_every_field_and_digit(pool: PgPool) -> Result<()> {
     let event = issued("7")?.at_version(3);
     let id = run_tx!(&pool, "test.append", |tx| async { append(tx, &event).await })?;
@@ -53,7 +53,7 @@ async fn an_event_keeps_every_field_and_digit(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn many_events_come_back_in_order_with_their_digits(pool: PgPool) -> Result<()> {
     let events = (0..50).map(|n| issued(&n.to_string())).collect::<Result<Vec<_>>>()?;
     let returned = run_tx!(&pool, "test.append_all", |tx| async { append_all(tx, &events).await })?;
@@ -70,7 +70,7 @@ async fn many_events_come_back_in_order_with_their_digits(pool: PgPool) -> Resul
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_transaction_that_fails_leaves_no_intent(pool: PgPool) -> Result<()> {
     let event = issued("7")?;
     let failed: Result<(), AppendError> = run_tx!(&pool, "test.rollback", |tx| async {
@@ -82,7 +82,7 @@ async fn a_transaction_that_fails_leaves_no_intent(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn refusals_name_the_field(pool: PgPool) -> Result<()> {
     let imperative = NewEvent { event_type: "SendInvoice".to_owned(), ..issued("7")? };
     assert!(refusal(&pool, imperative).await?.contains("event_type"));
@@ -98,7 +98,7 @@ async fn refusals_name_the_field(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn an_operation_asked_for_twice_has_one_id(pool: PgPool) -> Result<()> {
     let mut operation = NewOperation::new("stripe.transfer", ids(1), "invoice-7", Payload::from_json("{}")?);
     operation.delay = Some(Duration::from_millis(1500));

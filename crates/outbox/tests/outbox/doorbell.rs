@@ -35,7 +35,7 @@ async fn ask(pool: &PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_commit_wakes_a_sleeper(pool: PgPool) -> Result<()> {
     let bell = Doorbell::listen(&pool, "backline_intake");
     fall_asleep(&pool, &bell).await?;
@@ -47,7 +47,7 @@ async fn a_commit_wakes_a_sleeper(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_listener_that_was_cut_off_is_replaced_and_its_sleeper_looks_again(pool: PgPool) -> Result<()> {
     let bell = Doorbell::listen(&pool, "backline_intake");
     fall_asleep(&pool, &bell).await?;
@@ -69,7 +69,7 @@ async fn a_listener_that_was_cut_off_is_replaced_and_its_sleeper_looks_again(poo
     }
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn without_listening_nobody_is_asked_to_notify(pool: PgPool) -> Result<()> {
     let bell = Doorbell::polling(&pool, "backline_intake");
     bell.fall_asleep().await?;

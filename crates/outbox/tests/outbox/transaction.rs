@@ -15,7 +15,7 @@ async fn fail(tx: &mut sqlx::PgConnection, left: &AtomicU32, code: &str) -> Resu
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn conflicts_repeat_the_whole_transaction(pool: PgPool) -> Result<()> {
     for code in ["40001", "40P01"] {
         let (left, runs) = (AtomicU32::new(2), AtomicU32::new(0));
@@ -33,7 +33,7 @@ async fn conflicts_repeat_the_whole_transaction(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn other_errors_are_not_repeated(pool: PgPool) -> Result<()> {
     let left = AtomicU32::new(1);
     let result: Result<(), sqlx::Error> =
@@ -42,7 +42,7 @@ async fn other_errors_are_not_repeated(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_killed_connection_repeats_the_whole_transaction(pool: PgPool) -> Result<()> {
     let left = AtomicU32::new(1);
     let result: Result<i64, sqlx::Error> = run_tx!(&pool, "test.killed", |tx| async {

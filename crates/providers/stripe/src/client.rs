@@ -1,10 +1,18 @@
 use std::fmt;
 use std::time::Duration;
 
+use backline_provider_http::{Provider, Transport};
 use http::HeaderValue;
 use url::Url;
 
 use crate::ApiKey;
+
+const PROVIDER: Provider = Provider {
+    name: "stripe",
+    before: "stripe.request.before",
+    after: "stripe.request.after",
+    words: &["v1", "payment_intents", "payouts", "refunds", "reversals", "transfers"],
+};
 
 /// What a client needs; read and checked by `main`.
 #[derive(Debug, Clone)]
@@ -31,23 +39,16 @@ pub enum SetupError {
     /// Empty, or with characters that no header carries.
     #[error("api_key: not a usable Stripe key")]
     ApiKey,
-    /// Not `http` or `https`, or without a host.
-    #[error("base_url: `{0}` is not an http or https URL")]
-    BaseUrl(Url),
-    /// `main` installs one TLS provider for the process before it builds clients.
-    #[error("no TLS crypto provider is installed")]
-    Tls,
-    /// The HTTP client refused its settings.
-    #[error("http client: {0}")]
-    Http(#[from] reqwest::Error),
+    /// What the transport refused, named.
+    #[error(transparent)]
+    Transport(#[from] backline_provider_http::SetupError),
 }
 
 /// Stripe's API over our own transport; clones share one connection pool.
 #[derive(Clone)]
 pub struct Stripe {
-    pub(crate) http: reqwest::Client,
+    pub(crate) transport: Transport,
     pub(crate) authorization: HeaderValue,
-    pub(crate) base_url: Url,
 }
 
 impl Stripe {
@@ -56,32 +57,14 @@ impl Stripe {
     /// # Errors
     /// A setting that cannot work, named.
     pub fn new(config: Config) -> Result<Self, SetupError> {
-        let mut base_url = config.base_url;
-        if !matches!(base_url.scheme(), "http" | "https") || base_url.host().is_none() {
-            return Err(SetupError::BaseUrl(base_url));
-        }
-        if !base_url.path().ends_with('/') {
-            base_url.set_path(&format!("{}/", base_url.path()));
-        }
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            return Err(SetupError::Tls);
-        }
-        let http = reqwest::Client::builder()
-            .user_agent(concat!("backline-stripe/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(config.connect_timeout)
-            // Shorter than any balancer's own limit: a POST on a connection that is just being closed is an unknown.
-            .pool_idle_timeout(Duration::from_secs(30))
-            // A redirected POST would be a second request that nobody decided on, to a host nobody configured.
-            .redirect(reqwest::redirect::Policy::none())
-            // Retries belong to the runtime, which knows the lease and the key's window.
-            .retry(reqwest::retry::never())
-            .build()?;
-        Ok(Self { http, authorization: config.api_key.header().ok_or(SetupError::ApiKey)?, base_url })
+        let user_agent = concat!("backline-stripe/", env!("CARGO_PKG_VERSION"));
+        let transport = Transport::new(&PROVIDER, user_agent, config.base_url, config.connect_timeout)?;
+        Ok(Self { transport, authorization: config.api_key.header().ok_or(SetupError::ApiKey)? })
     }
 }
 
 impl fmt::Debug for Stripe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stripe").field("base_url", &self.base_url.as_str()).finish_non_exhaustive()
+        f.debug_struct("Stripe").field("transport", &self.transport).finish_non_exhaustive()
     }
 }

@@ -23,7 +23,6 @@ mod currency;
 mod effects;
 mod failure_table;
 mod form;
-mod guarded_body;
 mod key;
 mod lookup;
 mod money;

@@ -1,8 +1,7 @@
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use backline_failure::parse_retry_after;
+use backline_provider_http::Answer;
 use bytes::Bytes;
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,16 +22,17 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn from_head(status: u16, headers: &HeaderMap) -> Self {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let flag = |name: &str| text(name).and_then(|value| value.trim().to_ascii_lowercase().parse().ok());
+    /// Everything but the body, which may have been lost.
+    pub(crate) fn from_head(answer: &Answer) -> Self {
+        let flag =
+            |name: &str| answer.header(name).and_then(|value| value.trim().to_ascii_lowercase().parse().ok());
         Self {
-            status,
-            request_id: text("request-id"),
+            status: answer.status,
+            request_id: answer.header("request-id"),
             should_retry: flag("stripe-should-retry"),
-            rate_limited_reason: text("stripe-rate-limited-reason"),
+            rate_limited_reason: answer.header("stripe-rate-limited-reason"),
             replayed: flag("idempotent-replayed").unwrap_or(false),
-            retry_after: wait(text("retry-after"), text("date")),
+            retry_after: answer.retry_after(),
             body: Bytes::new(),
         }
     }
@@ -55,17 +55,6 @@ impl Reply {
             "decline_code": error.and_then(|error| error.decline_code.as_ref()),
             "param": error.and_then(|error| error.param.as_ref()),
         })
-    }
-}
-
-/// A wait in seconds, or until a date by the clock that wrote it. Ours may be wrong, so a date without `Date` is nothing.
-fn wait(retry_after: Option<String>, date: Option<String>) -> Option<Duration> {
-    let value = retry_after?;
-    let by_date = value.contains(':');
-    let now = date.and_then(|date| httpdate::parse_http_date(&date).ok());
-    match now {
-        None if by_date => None,
-        now => parse_retry_after(&value, now.unwrap_or(SystemTime::UNIX_EPOCH)),
     }
 }
 

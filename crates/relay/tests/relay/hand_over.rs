@@ -31,7 +31,7 @@ async fn requests(setup: &Setup, n: u64) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn what_was_committed_arrives_once_confirmed_with_its_bytes(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let relay = setup.start(Setup::config())?;
@@ -48,7 +48,7 @@ async fn what_was_committed_arrives_once_confirmed_with_its_bytes(pool: PgPool) 
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_delivery_is_an_envelope(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let relay = setup.start(Setup::config())?;
@@ -62,7 +62,7 @@ async fn a_delivery_is_an_envelope(pool: PgPool) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn an_entry_whose_confirmation_was_lost_is_repeated_with_the_same_id_and_bytes(
     pool: PgPool,
 ) -> Result<()> {
@@ -78,7 +78,7 @@ async fn an_entry_whose_confirmation_was_lost_is_repeated_with_the_same_id_and_b
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn nothing_is_recorded_that_the_broker_did_not_confirm(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     setup.emulator.set_faults(fail(PublishMode::Refuse, "UNAVAILABLE", None, None))?;
@@ -90,7 +90,7 @@ async fn nothing_is_recorded_that_the_broker_did_not_confirm(pool: PgPool) -> Re
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn an_outage_parks_nothing_slows_down_and_ends_by_itself(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     setup.emulator.set_faults(fail(PublishMode::Refuse, "UNAVAILABLE", None, None))?;
@@ -109,7 +109,7 @@ async fn an_outage_parks_nothing_slows_down_and_ends_by_itself(pool: PgPool) -> 
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_topic_that_is_missing_holds_up_no_other_topic(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let mut lost = setup.event("same", "{}")?;
@@ -124,7 +124,7 @@ async fn a_topic_that_is_missing_holds_up_no_other_topic(pool: PgPool) -> Result
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn poison_is_parked_with_its_reason_while_its_neighbors_flow(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let giant = format!("\"{}\"", "x".repeat(8_900_000));

@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use std::collections::HashMap;
 use std::time::Duration;
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn events_of_an_aggregate_arrive_in_version_order(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     // Inserted in the wrong order inside one transaction, as two code paths of one request would.
@@ -26,7 +26,7 @@ async fn events_of_an_aggregate_arrive_in_version_order(pool: PgPool) -> Result<
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn every_lane_keeps_insertion_order_over_many_batches(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     for round in 0..10 {
@@ -52,7 +52,7 @@ async fn every_lane_keeps_insertion_order_over_many_batches(pool: PgPool) -> Res
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn what_commits_late_is_published_although_higher_numbers_went_before(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let relay = setup.start(Setup::config())?;
@@ -76,7 +76,7 @@ async fn what_commits_late_is_published_although_higher_numbers_went_before(pool
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn writers_that_commit_in_any_order_lose_nothing(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let relay = setup.start(Setup::config())?;
@@ -103,7 +103,7 @@ async fn writers_that_commit_in_any_order_lose_nothing(pool: PgPool) -> Result<(
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_holder_whose_lane_was_taken_records_nothing(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let events = [setup.event("a", "1")?];
@@ -131,7 +131,7 @@ async fn a_holder_whose_lane_was_taken_records_nothing(pool: PgPool) -> Result<(
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn lanes_of_a_killed_relay_are_taken_over_when_their_leases_end(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     // Takes lanes and dies without giving them back.
@@ -148,7 +148,7 @@ async fn lanes_of_a_killed_relay_are_taken_over_when_their_leases_end(pool: PgPo
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_commit_rings_only_for_a_sleeper_and_wakes_it(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let mut config = Setup::config();
@@ -166,7 +166,7 @@ async fn a_commit_rings_only_for_a_sleeper_and_wakes_it(pool: PgPool) -> Result<
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn lanes_stolen_in_the_middle_of_the_work_lose_nothing(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     setup.emit_many(3000).await?;

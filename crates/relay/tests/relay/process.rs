@@ -17,6 +17,16 @@ struct Process {
 
 impl Process {
     async fn start(setup: &Setup, scratch: &PgPool, crash: Option<&str>) -> Result<Self> {
+        let (mut command, health) = Self::command(setup, scratch).await?;
+        command.stderr(Stdio::null()).kill_on_drop(true);
+        if let Some(plan) = crash {
+            command.env("BACKLINE_CRASH_PLAN", plan);
+        }
+        Ok(Self { child: command.spawn()?, health })
+    }
+
+    /// The program with its settings, and where its health pages will be.
+    async fn command(setup: &Setup, scratch: &PgPool) -> Result<(Command, String)> {
         let options = scratch.connect_options();
         let database = options.get_database().context("no database")?;
         let url = format!(
@@ -33,13 +43,8 @@ impl Process {
             .env("PUBSUB_PROJECT_ID", "project")
             .env("BACKLINE_RELAY_HEALTH", &health)
             .env("BACKLINE_RELAY_LEASE", "2s")
-            .env("BACKLINE_RELAY_PUBLISH_TIMEOUT", "1s")
-            .stderr(Stdio::null())
-            .kill_on_drop(true);
-        if let Some(plan) = crash {
-            command.env("BACKLINE_CRASH_PLAN", plan);
-        }
-        Ok(Self { child: command.spawn()?, health })
+            .env("BACKLINE_RELAY_PUBLISH_TIMEOUT", "1s");
+        Ok((command, health))
     }
 
     /// Status code and body of a health page.
@@ -75,7 +80,7 @@ impl Process {
     }
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_relay_gets_ready_publishes_and_stops_cleanly_on_sigterm(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let mut relay = Process::start(&setup, &pool, None).await?;
@@ -95,7 +100,7 @@ async fn a_relay_gets_ready_publishes_and_stops_cleanly_on_sigterm(pool: PgPool)
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_kill_between_confirmation_and_record_repeats_the_same_id_and_bytes(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let id = setup.emit_many(1).await?[0];
@@ -113,7 +118,7 @@ async fn a_kill_between_confirmation_and_record_repeats_the_same_id_and_bytes(po
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_setting_that_cannot_work_is_named_at_start(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     let output = Command::new(env!("CARGO_BIN_EXE_backline-relay"))
@@ -125,5 +130,28 @@ async fn a_setting_that_cannot_work_is_named_at_start(pool: PgPool) -> Result<()
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("lease: is shorter than twice publish_timeout"), "{text}");
+    Ok(())
+}
+
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
+async fn an_older_schema_is_refused_at_start_and_a_newer_one_is_not(pool: PgPool) -> Result<()> {
+    let setup = Setup::new(&pool).await?;
+    let newest = "select max(version) from backline.migration";
+    let newest: i64 = sqlx::query_scalar(newest).fetch_one(&pool).await?;
+    let next = "insert into backline.migration (version, description, success, checksum, execution_time) values ($1, 'next', true, '', 0)";
+    sqlx::query(next).bind(newest + 1).execute(&pool).await?;
+    let mut relay = Process::start(&setup, &pool, None).await?;
+    relay.ready().await?;
+    relay.signal("TERM").await?;
+    assert_eq!(relay.exit().await?.code(), Some(0));
+
+    sqlx::query("delete from backline.migration where version >= $1").bind(newest).execute(&pool).await?;
+    let mut command = Process::command(&setup, &pool).await?.0;
+    let output = tokio::time::timeout(SOON, command.output()).await.context("still running")??;
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let named =
+        format!("has version {}, this build needs version {newest}: run `backline migrate`", newest - 1);
+    assert!(text.contains(&named), "{text}");
     Ok(())
 }

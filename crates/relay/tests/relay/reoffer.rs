@@ -21,7 +21,7 @@ async fn seal(setup: &Setup, id: Uuid) -> Result<()> {
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn an_event_that_nobody_sealed_comes_again_with_the_same_id_and_bytes(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     require(&setup, "500 ms").await?;
@@ -40,7 +40,7 @@ async fn an_event_that_nobody_sealed_comes_again_with_the_same_id_and_bytes(pool
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn after_enough_offers_an_event_is_parked_with_its_consumer_named(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     require(&setup, "50 ms").await?;
@@ -57,7 +57,7 @@ async fn after_enough_offers_an_event_is_parked_with_its_consumer_named(pool: Pg
     Ok(())
 }
 
-#[sqlx::test(migrations = "../../migrations")]
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn events_from_before_the_requirement_are_not_owed(pool: PgPool) -> Result<()> {
     let setup = Setup::new(&pool).await?;
     setup.emit_many(1).await?;

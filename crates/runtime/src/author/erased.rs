@@ -132,7 +132,9 @@ impl<H: Command> Handler for CommandHandler<H> {
         Box::pin(async move {
             let input: H::Input = decode(input).map_err(PrepareError::Poison)?;
             if H::GUARDS && !may_have_left {
-                let guard = run_tx!(pool, "guard", |tx| self.inner.guard(tx, operation, &input));
+                let guard =
+                    Box::pin(async { run_tx!(pool, "guard", |tx| self.inner.guard(tx, operation, &input)) });
+                let guard = guard.await;
                 if let Guard::Obsolete { rule, seen } = guard.map_err(PrepareError::Database)? {
                     return Ok(Prepared::Obsolete { rule, seen });
                 }

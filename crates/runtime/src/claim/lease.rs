@@ -1,7 +1,7 @@
 //! Leases: one row per claim batch, renewed by one task on a connection of its own.
 
 use crate::Error;
-use backline_failure::Deadline;
+use backline_failure::{Deadline, LeaseEnd};
 use backline_outbox::run_tx;
 use sqlx::PgPool;
 use std::collections::HashMap;
@@ -34,14 +34,14 @@ struct LeaseState {
     open: AtomicUsize,
     /// Reclaimed by somebody.
     lost: AtomicBool,
-    /// Local end of the lease, from before the statement that set it was sent.
-    until: Mutex<Deadline>,
+    /// Each local end was computed before the statement that set the database's was sent.
+    end: LeaseEnd,
 }
 
 impl LeaseShare {
-    /// Local end of the lease.
-    pub(crate) fn until(&self) -> Deadline {
-        *self.state.until.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Local end of the lease, which renewals move on.
+    pub(crate) fn lease_end(&self) -> &LeaseEnd {
+        &self.state.end
     }
 
     /// Gives the share back; returns the lease's id when it was the last one, so that its row can go.
@@ -70,7 +70,7 @@ impl LeaseKeeper {
             id,
             open: AtomicUsize::new(claims),
             lost: AtomicBool::new(false),
-            until: Mutex::new(until),
+            end: LeaseEnd::new(until),
         });
         let shares = (0..claims).map(|_| LeaseShare { state: Arc::clone(&state), ended: false }).collect();
         self.lock().insert(id, state);
@@ -120,11 +120,15 @@ impl LeaseKeeper {
         for id in &ids {
             let Some(state) = live.get(id) else { continue };
             if kept.contains(id) {
-                *state.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+                state.end.renew(until);
             } else if state.open.load(Ordering::Acquire) > 0 {
                 state.lost.store(true, Ordering::Release);
+                state.end.lose();
                 metrics::counter!("backline_leases_lost_total").increment(1);
-                tracing::warn!(lease = id, "lease was reclaimed; its results will be refused");
+                tracing::warn!(
+                    lease = id,
+                    "lease was reclaimed; its attempts call nobody any more and their results will be refused"
+                );
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use backline_failure::Deadline;
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -18,8 +18,9 @@ use uuid::Uuid;
 /// Requests folded by one round, whatever capacity is free: lanes are fair between tenants, intake is in order of
 /// arrival, so nobody's requests may wait there for the execution of somebody else's.
 const FOLD: i32 = 500;
-/// Lanes visited by one round: enough that small tenants fill a batch, few enough that locking stays cheap.
-const LANES: i64 = 64;
+/// Lanes visited by one round: few while they fill it, so that a second round finds others and each costs little; more,
+/// by doubling, while tenants have less than their share to do.
+const LANES: std::ops::RangeInclusive<i64> = 16..=64;
 /// How often a round ignores the low marks: the truth behind them (architecture, "low mark").
 const UNMARKED_EVERY: Duration = Duration::from_secs(15);
 
@@ -35,6 +36,8 @@ pub(crate) struct Claimer {
     trail: Mutex<Trail>,
     started: Instant,
     unmarked_at: AtomicU64,
+    /// Lanes that the next round visits, within [`LANES`].
+    lanes: AtomicI64,
 }
 
 /// What a round found.
@@ -83,6 +86,7 @@ impl Claimer {
             trail: Mutex::new(Trail::new(commit_lag)),
             started,
             unmarked_at: AtomicU64::new(0),
+            lanes: AtomicI64::new(*LANES.end()),
         }
     }
 
@@ -98,7 +102,6 @@ impl Claimer {
         let until = Deadline::after(self.keeper.duration);
         let marks = self.trail().due(Instant::now());
         let (folded, highest, (rows, capped)) = run_tx!(&self.pool, "claim", |tx| async {
-            same_incarnation(tx).await?;
             let (folded, highest) = fold(tx, &self.kinds, i64::from(limit.max(FOLD)), unmarked).await?;
             mark(tx, &marks, unmarked).await?;
             let rows = self.claim(tx, limit, unmarked, nonce).await?;
@@ -151,13 +154,15 @@ impl Claimer {
         unmarked: bool,
         nonce: i64,
     ) -> Result<(Vec<ClaimedRow>, HashSet<LaneKey>), Error> {
+        let visit = self.lanes.load(Ordering::Relaxed).min(i64::from(limit));
         let locked =
-            sqlx::query_file!("sql/lock_lanes.sql", &self.kinds, LANES.min(i64::from(limit)), unmarked)
-                .fetch_all(&mut *tx)
-                .await?;
+            sqlx::query_file!("sql/lock_lanes.sql", &self.kinds, visit, unmarked).fetch_all(&mut *tx).await?;
         let Ok(count) = i32::try_from(locked.len()) else { return Ok(Default::default()) };
         if count == 0 {
             return Ok(Default::default());
+        }
+        if locked.iter().any(|row| !row.same) {
+            return Err(Error::Incarnation);
         }
         // Rounds up, so that few lanes still fill the batch; the batch may exceed the limit by a lane's rounding,
         // which `left` takes back.
@@ -223,6 +228,11 @@ impl Claimer {
         )
         .execute(&mut *tx)
         .await?;
+        if rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            self.lanes.store((visit / 2).max(*LANES.start()), Ordering::Relaxed);
+        } else if i64::from(count) == visit {
+            self.lanes.store((visit * 2).clamp(*LANES.start(), *LANES.end()), Ordering::Relaxed);
+        }
         Ok((rows, capped))
     }
 

@@ -12,9 +12,9 @@ use sqlx::{PgConnection, PgPool};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// Writes all ends; returns the ids that were accepted. The others were not current in this transaction and are
-/// looked at one by one.
-pub(crate) async fn write(pool: &PgPool, ends: &[Ended]) -> Result<HashSet<Uuid>, Error> {
+/// Writes all ends and drops `empty` leases; returns the ids that were accepted. The others were not current in this
+/// transaction and are looked at one by one.
+pub(crate) async fn write(pool: &PgPool, ends: &[Ended], empty: &[i64]) -> Result<HashSet<Uuid>, Error> {
     let mut order: Vec<&Ended> = ends.iter().collect();
     order.sort_unstable_by_key(|ended| ended.claim.operation.id);
     let (mut finishing, mut leaving, mut evidence) =
@@ -48,6 +48,9 @@ pub(crate) async fn write(pool: &PgPool, ends: &[Ended]) -> Result<HashSet<Uuid>
         let room = ends.iter().filter(|ended| accepted.contains(&ended.claim.operation.id));
         let room = room.filter_map(|ended| freed(&ended.claim)).collect();
         follow(tx, released, ready, room).await?;
+        if !empty.is_empty() {
+            sqlx::query_file!("sql/drop_leases.sql", empty).execute(&mut *tx).await?;
+        }
         Ok::<_, Error>(accepted)
     })
 }

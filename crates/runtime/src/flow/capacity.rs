@@ -6,8 +6,9 @@ use std::time::Duration;
 /// Limits of one worker process, checked against each other at start.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Capacity {
-    /// Operations in flight: claimed and not durably ended.
-    #[arg(long, env = "BACKLINE_OPERATIONS", default_value = "1000")]
+    /// Operations in flight: claimed and not durably ended. Four batches: one is being claimed, one performed, one
+    /// written, and one is slack; with two, claiming waits for writing.
+    #[arg(long, env = "BACKLINE_OPERATIONS", default_value = "2000")]
     pub operations: usize,
     /// Operations claimed per round at most.
     #[arg(long, env = "BACKLINE_CLAIM_BATCH", default_value = "500")]
@@ -15,10 +16,16 @@ pub struct Capacity {
     /// Database connections of the work pool; heartbeats and the doorbell have their own.
     #[arg(long, env = "BACKLINE_CONNECTIONS", default_value = "8")]
     pub connections: u32,
-    /// Broker deliveries outstanding at most, over all streams.
+    /// Broker deliveries outstanding at most, per consumer.
+    ///
+    /// Google's client sends acknowledgements every 100 ms and a delivery keeps its place until then, so a worker
+    /// accepts at most this many per 100 ms. A look with `backline bench --only path` on two busy cores: 1,900 per
+    /// second with 200, 4,000 with 500, and with 1000 the cores were the limit, at 5,600. What a killed worker held
+    /// comes again after the acknowledgement deadline (60 s in subscriptions of ours); where that matters more than the
+    /// rate, a fifth of the arrivals per second is enough.
     #[arg(long, env = "BACKLINE_DELIVERIES", default_value = "1000")]
     pub deliveries: usize,
-    /// Broker bytes outstanding at most, over all streams.
+    /// Broker bytes outstanding at most, per consumer.
     #[arg(long, env = "BACKLINE_DELIVERY_BYTES", default_value = "67108864")]
     pub delivery_bytes: usize,
     /// Ready operations above which deliveries are left to the broker.
@@ -45,7 +52,7 @@ pub struct Capacity {
 impl Default for Capacity {
     fn default() -> Self {
         Self {
-            operations: 1000,
+            operations: 2000,
             claim_batch: 500,
             connections: 8,
             deliveries: 1000,

@@ -2,10 +2,9 @@
 
 pub(crate) mod health;
 mod progress;
-mod telemetry;
+pub(crate) mod spans;
 mod views;
 
+pub use backline_telemetry::{Telemetry, TelemetryError, init_telemetry, install_metrics};
 pub(crate) use health::serve;
 pub(crate) use progress::Progress;
-pub use telemetry::{Telemetry, TelemetryError, init_telemetry, install_metrics};
-pub(crate) use telemetry::{adopt_parent, current_traceparent};

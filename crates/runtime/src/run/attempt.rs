@@ -5,15 +5,16 @@ use crate::author::{Evidence, KindSpec};
 use crate::claim::Claim;
 use crate::finish::How;
 use crate::flow::Budgets;
+use crate::observe::spans;
+use crate::run::call::{OpenCall, perform};
 use crate::run::ending::{after_failure, manual, release, still_unknown};
 use crate::transition::State;
 use backline_crash_point::seeded_bug;
-use backline_failure::{Call, Class, Deadline, Failure, Mode, Resolution};
+use backline_failure::{Class, Failure, Mode, Resolution};
 use backline_outbox::run_tx;
+use backline_telemetry::{FutureExt as _, Recording};
 use futures_util::FutureExt;
-use sha2::{Digest, Sha256};
 use sqlx::PgPool;
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,10 +36,18 @@ impl Attempts {
         let operation = &claim.operation;
         let span = tracing::info_span!("attempt", kind = handler.kind(), operation.id = %operation.id,
             operation.attempt = operation.attempt, operation.submission = operation.submission,
-            correlation.id = %operation.correlation_id, otel.kind = "consumer");
-        crate::observe::adopt_parent(&span, operation.traceparent.as_deref());
+            correlation.id = %operation.correlation_id);
+        let recording = spans::attempt(operation);
+        let trace = backline_telemetry::within(recording.as_ref(), operation.traceparent.as_deref());
         let started = tokio::time::Instant::now();
-        let how = self.phases(handler.as_ref(), claim).instrument(span.clone()).await;
+        let how = self
+            .phases(handler.as_ref(), claim, recording.as_ref())
+            .instrument(span.clone())
+            .with_context(trace)
+            .await;
+        if let Some(recording) = &recording {
+            spans::ended(recording, &how);
+        }
         let result = match &how {
             How::Finish { outcome, .. } => outcome.as_str(),
             How::Leave { failure: Some(failure), .. } => failure.class.as_str(),
@@ -54,10 +63,12 @@ impl Attempts {
         how
     }
 
-    async fn phases(&self, handler: &dyn Handler, claim: &Claim) -> How {
+    /// What most attempts do not need is boxed: a future is as large as its largest part, and every attempt is moved
+    /// into a task of its own.
+    async fn phases(&self, handler: &dyn Handler, claim: &Claim, span: Option<&Recording>) -> How {
         let spec = handler.spec();
         if claim.resolving {
-            return self.resolve(handler, spec, claim).await;
+            return Box::pin(self.resolve(handler, spec, claim, span)).await;
         }
         if !claim.may_have_left {
             if claim.cancel_requested {
@@ -88,7 +99,7 @@ impl Attempts {
                     return release(claim, DATABASE_PAUSE);
                 }
             };
-        let permit = match self.budgets.take(&spec.provider_account).await {
+        let permit = match Box::pin(self.budgets.take(&spec.provider_account)).await {
             Ok(permit) => permit,
             // Its wait for a connection ran out while it slept; the defect is that it calls all the same.
             Err(_) if seeded_bug(24) => None,
@@ -97,9 +108,12 @@ impl Attempts {
                 return release(claim, DATABASE_PAUSE);
             }
         };
-        let Some(call) = call(spec, claim) else { return release(claim, Duration::ZERO) };
+        let Some(call) = OpenCall::new(spec, claim, span) else { return release(claim, Duration::ZERO) };
         // A kind without a key at the provider: the mark must be durable before the request may leave.
-        if spec.idempotency_window.is_none() && spec.mode != Mode::Reconcile && !self.mark_left(claim).await {
+        if spec.idempotency_window.is_none()
+            && spec.mode != Mode::Reconcile
+            && !Box::pin(self.mark_left(claim)).await
+        {
             return release(claim, Duration::ZERO);
         }
         let result = perform(handler, &call, prepared.as_ref()).await;
@@ -117,13 +131,19 @@ impl Attempts {
                 failure: None,
             },
             Err(failure) => {
-                self.tell(spec, &failure).await;
+                Box::pin(self.tell(spec, &failure)).await;
                 after_failure(spec, claim, failure, call.may_have_left())
             }
         }
     }
 
-    async fn resolve(&self, handler: &dyn Handler, spec: &KindSpec, claim: &Claim) -> How {
+    async fn resolve(
+        &self,
+        handler: &dyn Handler,
+        spec: &KindSpec,
+        claim: &Claim,
+        span: Option<&Recording>,
+    ) -> How {
         let evidence = match self.evidence(claim).await {
             Ok(evidence) => evidence,
             Err(error) => {
@@ -131,11 +151,11 @@ impl Attempts {
                 return release(claim, DATABASE_PAUSE);
             }
         };
-        let permit = match self.budgets.take(&spec.provider_account).await {
+        let permit = match Box::pin(self.budgets.take(&spec.provider_account)).await {
             Ok(permit) => permit,
             Err(_) => return release(claim, DATABASE_PAUSE),
         };
-        let Some(call) = call(spec, claim) else { return release(claim, Duration::ZERO) };
+        let Some(call) = OpenCall::new(spec, claim, span) else { return release(claim, Duration::ZERO) };
         let looked = AssertUnwindSafe(handler.resolve(&call, &claim.operation, &claim.input, &evidence))
             .catch_unwind()
             .await;
@@ -164,7 +184,7 @@ impl Attempts {
                 manual(Failure::new(Class::Unknown, "lookup_conflict").with_detail(why))
             }
             Ok(Err(failure)) => {
-                self.tell(spec, &failure).await;
+                Box::pin(self.tell(spec, &failure)).await;
                 let jitter = rand::random();
                 let wait =
                     backline_failure::backoff(3, spec.policy.backoff_base, spec.policy.backoff_cap, jitter)
@@ -251,51 +271,5 @@ fn proved_absent(claim: &Claim) -> How {
         next_submission: true,
         repeatable: true,
         failure: None,
-    }
-}
-
-/// The call's context, or `None` when the lease leaves no room for a request.
-fn call(spec: &KindSpec, claim: &Claim) -> Option<Call> {
-    let mut room = claim.lease.until().remaining().checked_sub(spec.request_timeout);
-    if seeded_bug(24) {
-        room = Some(std::time::Duration::from_secs(60));
-    }
-    let room = room?;
-    let operation = &claim.operation;
-    let call = Call::new(
-        operation.id,
-        operation.generation,
-        operation.submission,
-        operation.attempt,
-        provider_key(claim),
-        spec.request_timeout,
-        Deadline::after(room),
-    );
-    Some(match crate::observe::current_traceparent().or_else(|| operation.traceparent.clone()) {
-        Some(traceparent) => call.with_traceparent(traceparent),
-        None => call,
-    })
-}
-
-/// Depends on nothing but operation, generation and submission: neither attempt, token nor credential.
-fn provider_key(claim: &Claim) -> String {
-    let operation = &claim.operation;
-    let mut name = format!("{}/{}/{}", operation.id, operation.generation, operation.submission);
-    if seeded_bug(6) {
-        name = format!("{name}/{}", operation.attempt);
-    }
-    format!("bl_{}", hex::encode(&Sha256::digest(name.as_bytes())[..20]))
-}
-
-async fn perform(
-    handler: &dyn Handler,
-    call: &Call,
-    prepared: &(dyn Any + Send + Sync),
-) -> Result<Performed, Failure> {
-    match AssertUnwindSafe(handler.perform(call, prepared)).catch_unwind().await {
-        Ok(result) => result,
-        // Before the may-have-left point a panic is poison, after it nobody knows.
-        Err(_panic) if call.may_have_left() && !seeded_bug(23) => Err(Failure::unknown("panicked")),
-        Err(_panic) => Err(Failure::poison("panicked")),
     }
 }

@@ -18,7 +18,8 @@ use tokio_util::task::TaskTracker;
 const UNKNOWN_BATCH: usize = 50;
 /// How often unknowns are looked for while ready work keeps the loop busy.
 const UNKNOWN_EVERY: Duration = Duration::from_millis(100);
-/// Capacity trickles back one by one under slow handlers; waiting this long gathers it into one round.
+/// Capacity trickles back one by one under slow handlers; a quarter of a batch is waited for this long, so that rounds
+/// stay few.
 const GATHER: Duration = Duration::from_millis(2);
 /// A declared sleep lasts 5 s (`Doorbell`); renewed well before it ends.
 const SLEEP_RENEWAL: Duration = Duration::from_secs(2);
@@ -30,7 +31,8 @@ pub(crate) struct ClaimLoop {
     pub(crate) attempts: Attempts,
     pub(crate) handlers: Arc<Handlers>,
     pub(crate) capacity: Arc<Semaphore>,
-    pub(crate) batch: usize,
+    /// Operations claimed per transaction at most.
+    pub(crate) batch_size: usize,
     pub(crate) finisher: FinisherHandle,
     pub(crate) bell: Doorbell,
     /// Rung by this process's own accepts.
@@ -40,6 +42,21 @@ pub(crate) struct ClaimLoop {
     pub(crate) hard: CancellationToken,
     pub(crate) progress: Arc<Progress>,
     pub(crate) running: TaskTracker,
+}
+
+/// What the loop remembers between rounds.
+struct Pace {
+    /// When unknowns were last looked for.
+    unknown_at: Instant,
+    /// The last batch was as large as there was capacity for it.
+    backlog: bool,
+}
+
+/// What one claim transaction brought.
+#[derive(Default)]
+struct Batch {
+    found: bool,
+    full: bool,
 }
 
 /// What an idle loop remembers between its looks.
@@ -54,12 +71,12 @@ struct Idle {
 impl ClaimLoop {
     /// Runs until the soft stop.
     pub(crate) async fn run(self) {
-        let mut unknown_at = Instant::now();
+        let mut pace = Pace { unknown_at: Instant::now(), backlog: false };
         let mut outage = Duration::ZERO;
         let mut idle = Idle::default();
         while !self.soft.is_cancelled() {
             let Some(permits) = self.gather().await else { break };
-            match self.round(permits, &mut unknown_at).await {
+            match self.round(permits, &mut pace).await {
                 Ok(found) => {
                     outage = Duration::ZERO;
                     self.progress.beat();
@@ -103,51 +120,85 @@ impl ClaimLoop {
             () = self.soft.cancelled() => return None,
             permit = Arc::clone(&self.capacity).acquire_owned() => permit.ok()?,
         };
-        if self.capacity.available_permits() < self.batch / 4 {
-            tokio::time::sleep(GATHER).await;
-        }
-        let more = self.capacity.available_permits().min(self.batch - 1);
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
         let mut permits = first;
-        if more > 0
-            && let Ok(rest) = Arc::clone(&self.capacity).try_acquire_many_owned(more)
-        {
-            permits.merge(rest);
+        let quarter = u32::try_from((self.batch_size / 4).saturating_sub(1)).unwrap_or(u32::MAX);
+        let gathered = Arc::clone(&self.capacity).acquire_many_owned(quarter);
+        if let Ok(Ok(more)) = tokio::time::timeout(GATHER, gathered).await {
+            permits.merge(more);
+        }
+        if let Some(more) = self.more(self.batch_size - permits.num_permits()) {
+            permits.merge(more);
         }
         Some(permits)
     }
 
-    async fn round(
-        &self,
-        mut permits: OwnedSemaphorePermit,
-        unknown_at: &mut Instant,
-    ) -> Result<bool, Error> {
-        let mut found = false;
-        if unknown_at.elapsed() >= UNKNOWN_EVERY {
-            *unknown_at = Instant::now();
-            let limit = permits.num_permits().min(UNKNOWN_BATCH);
-            for claim in self.claimer.unknown(limit).await? {
-                found = true;
-                if let Some(permit) = permits.split(1) {
-                    self.start(claim, permit);
-                }
-            }
+    /// Capacity that is free now, at most so much.
+    fn more(&self, most: usize) -> Option<OwnedSemaphorePermit> {
+        let free = self.capacity.available_permits().min(most);
+        let free = u32::try_from(free).ok().filter(|free| *free > 0)?;
+        Arc::clone(&self.capacity).try_acquire_many_owned(free).ok()
+    }
+
+    /// Ready work first, because an idle loop is woken for it; unknowns keep half of the permits, at most their batch.
+    /// With a single permit unknowns come first, or ready work would always have it.
+    async fn round(&self, mut permits: OwnedSemaphorePermit, pace: &mut Pace) -> Result<bool, Error> {
+        let look = pace.unknown_at.elapsed() >= UNKNOWN_EVERY;
+        if look {
+            pace.unknown_at = Instant::now();
         }
-        if permits.num_permits() == 0 {
-            return Ok(true);
+        let mut found = look && permits.num_permits() == 1 && self.unknown(&mut permits).await?;
+        let kept = if look { (permits.num_permits() / 2).min(UNKNOWN_BATCH) } else { 0 };
+        let kept = permits.split(kept);
+        if permits.num_permits() > 0 {
+            found |= self.ready(permits, pace).await?;
         }
-        let round = self.claimer.ready(permits.num_permits()).await?;
-        found |= round.folded > 0 || !round.claims.is_empty();
-        metrics::histogram!("backline_claim_batch_operations").record(count(round.claims.len()));
-        for claim in round.claims {
-            if let Some(permit) = permits.split(1) {
-                self.start(claim, permit);
-            }
+        if let Some(mut kept) = kept.filter(|kept| kept.num_permits() > 0) {
+            found |= self.unknown(&mut kept).await?;
         }
         Ok(found)
     }
 
-    fn start(&self, claim: Claim, permit: OwnedSemaphorePermit) {
+    async fn unknown(&self, permits: &mut OwnedSemaphorePermit) -> Result<bool, Error> {
+        let claims = self.claimer.unknown(permits.num_permits().min(UNKNOWN_BATCH)).await?;
+        let found = !claims.is_empty();
+        self.start(claims, permits);
+        Ok(found)
+    }
+
+    /// While there is a backlog a second batch is claimed beside the first, from other lanes: one connection claims
+    /// slower than one writes ends.
+    async fn ready(&self, permits: OwnedSemaphorePermit, pace: &mut Pace) -> Result<bool, Error> {
+        let second = if pace.backlog { self.more(self.batch_size) } else { None };
+        let second = async {
+            match second {
+                Some(permits) => self.batch(permits).await,
+                None => Ok(Batch::default()),
+            }
+        };
+        let (first, second) = tokio::join!(self.batch(permits), second);
+        let (first, second) = (first?, second?);
+        pace.backlog = first.full;
+        Ok(first.found || second.found)
+    }
+
+    async fn batch(&self, mut permits: OwnedSemaphorePermit) -> Result<Batch, Error> {
+        let limit = permits.num_permits();
+        let round = self.claimer.ready(limit).await?;
+        let claimed = round.claims.len();
+        metrics::histogram!("backline_claim_batch_operations").record(count(claimed));
+        self.start(round.claims, &mut permits);
+        Ok(Batch { found: round.folded > 0 || claimed > 0, full: claimed == limit })
+    }
+
+    fn start(&self, claims: Vec<Claim>, permits: &mut OwnedSemaphorePermit) {
+        for claim in claims {
+            if let Some(permit) = permits.split(1) {
+                self.attempt(claim, permit);
+            }
+        }
+    }
+
+    fn attempt(&self, claim: Claim, permit: OwnedSemaphorePermit) {
         let waited = claim.operation.claimed_at - claim.operation.accepted_at;
         metrics::histogram!("backline_operation_age_at_claim_seconds").record(waited.as_seconds_f64());
         let Some(handler) = self.handlers.get(claim.operation.kind.as_str()).cloned() else { return };

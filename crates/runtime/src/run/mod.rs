@@ -1,8 +1,10 @@
 //! Running: attempts, the claim loop, subscriptions, sweeps, and the workload that holds them together.
 
 mod attempt;
+mod call;
 mod claim_loop;
 mod config;
+mod eager;
 mod ending;
 mod pools;
 mod shutdown;
@@ -13,4 +15,5 @@ mod watermark;
 mod workload;
 
 pub use config::WorkloadConfig;
+pub use eager::{Eager, Status};
 pub use workload::{Exit, Workload};

@@ -22,7 +22,7 @@ pub(crate) struct Pools {
     pub(crate) work: PgPool,
     /// Lease renewal only.
     pub(crate) heartbeat: PgPool,
-    /// The listener and its declarations.
+    /// Declarations of sleep; the listener has a connection of its own.
     pub(crate) bell: PgPool,
     /// Metrics read from views.
     pub(crate) views: PgPool,
@@ -56,7 +56,7 @@ impl Pools {
         let pools = Self {
             work: pool(capacity.connections, &working),
             heartbeat: pool(1, &working),
-            bell: pool(2, &options),
+            bell: pool(1, &options),
             views: pool(1, &options),
         };
         sqlx::query("select 1").execute(&pools.work).await?;

@@ -3,16 +3,17 @@
 use crate::Error;
 use crate::author::{Consumer, Intent};
 use crate::claim::{Request, accept, operation_id, stored_key};
-use crate::observe::Progress;
+use crate::observe::{Progress, spans};
 use crate::run::watermark::Watermark;
 use backline_broker::{Delivery, Subscription};
 use backline_envelope::{Attributes, DecodeError, Envelope};
 use backline_outbox::{NewOperation, run_tx};
+use backline_telemetry::Recording;
 use sha2::{Digest, Sha256};
 use sqlx::{PgConnection, PgPool};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -50,6 +51,8 @@ pub(crate) struct Subscriber {
     pub(crate) pool: PgPool,
     pub(crate) consumer: Arc<dyn AnyConsumer>,
     pub(crate) subscription: Subscription,
+    /// Id of the subscription, for spans.
+    pub(crate) source: String,
     pub(crate) kick: Arc<Notify>,
     pub(crate) soft: CancellationToken,
     pub(crate) progress: Arc<Progress>,
@@ -129,6 +132,7 @@ impl Subscriber {
     async fn accept(&self, batch: &[Delivery]) -> Result<(), Error> {
         let mut events: HashMap<Uuid, Vec<Request>> = HashMap::new();
         let mut parked = Vec::new();
+        let since = backline_telemetry::now();
         // Copies may come in one batch as well as later.
         let mut arrived = 0_usize;
         for delivery in batch {
@@ -147,9 +151,7 @@ impl Subscriber {
         }
         let floor = sqlx::query_file_scalar!("sql/seal_floor.sql").fetch_one(&self.pool).await?;
         for delivery in batch {
-            let Some(id) = delivery.attributes.get("ce-id").and_then(|id| id.parse::<Uuid>().ok()) else {
-                continue;
-            };
+            let Some(id) = event_id(delivery) else { continue };
             if made_before(id, floor) && events.remove(&id).is_some() {
                 let reason = format!("older than the dedupe window, which begins at {floor}");
                 parked.push((delivery, Some(id), "beyond-window", reason));
@@ -157,6 +159,7 @@ impl Subscriber {
         }
         let ids: Vec<Uuid> = events.keys().copied().collect();
         let received = self.receive(&ids).await?;
+        let recorded = self.record(batch, &mut events, since);
         run_tx!(&self.pool, "accept", |tx| async {
             let sealed: HashSet<Uuid> =
                 sqlx::query_file_scalar!("sql/seal_deliveries.sql", &ids, self.consumer.name())
@@ -174,15 +177,40 @@ impl Subscriber {
             for (delivery, event, state, reason) in &parked {
                 self.park(tx, delivery, *event, state, reason).await?;
             }
-            let seen = u64::try_from(arrived.saturating_sub(sealed.len())).unwrap_or(0);
-            Ok::<_, Error>(seen)
+            Ok::<_, Error>(sealed)
         })
-        .map(|seen| {
+        .inspect_err(|_| recorded.iter().for_each(|(_, span)| span.failed("not_accepted")))
+        .map(|sealed| {
+            let seen = u64::try_from(arrived.saturating_sub(sealed.len())).unwrap_or(0);
             if seen > 0 {
                 metrics::counter!("backline_deliveries_repeated_total", "consumer" => self.consumer.name())
                     .increment(seen);
             }
+            for (event, span) in &recorded {
+                span.set("backline.delivery.repeated", !sealed.contains(event));
+            }
         })
+    }
+
+    /// The spans of deliveries whose traces are sampled. What they lead to hangs below them, but for a context that the
+    /// consumer chose itself.
+    fn record(
+        &self,
+        batch: &[Delivery],
+        events: &mut HashMap<Uuid, Vec<Request>>,
+        since: SystemTime,
+    ) -> Vec<(Uuid, Recording)> {
+        let span = |delivery: &Delivery| {
+            let id = event_id(delivery)?;
+            let requests = events.get_mut(&id)?;
+            let span = spans::process(&self.source, delivery, since)?;
+            let parent = delivery.attributes.get("ce-traceparent");
+            for request in requests.iter_mut().filter(|request| request.traceparent.as_ref() == parent) {
+                request.traceparent = Some(span.traceparent());
+            }
+            Some((id, span))
+        };
+        batch.iter().filter_map(span).collect()
     }
 
     /// Seeded bug 11: the receipt of a delivery is taken for its completion. Without it nothing happens here.
@@ -294,6 +322,10 @@ impl Subscriber {
         .await?;
         Ok(())
     }
+}
+
+fn event_id(delivery: &Delivery) -> Option<Uuid> {
+    delivery.attributes.get("ce-id").and_then(|id| id.parse().ok())
 }
 
 /// Whether the time bits of an event id are before `floor`; ids of another version count as old.

@@ -8,6 +8,7 @@ use crate::flow::{Budgets, ProviderBudget};
 use crate::observe::{Progress, health::Health, serve};
 use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
+use crate::run::eager::Eager;
 use crate::run::pools::Pools;
 use crate::run::subscriber::{AnyConsumer, Subscriber};
 use crate::run::sweep::Sweep;
@@ -39,6 +40,8 @@ pub struct Workload {
     consumers: Vec<Arc<dyn AnyConsumer>>,
     budgets: HashMap<String, ProviderBudget>,
     metrics: Option<PrometheusHandle>,
+    /// Rung by this process's own accepts and by its application.
+    kick: Arc<Notify>,
 }
 
 impl Workload {
@@ -52,6 +55,7 @@ impl Workload {
             consumers: Vec::new(),
             budgets: HashMap::new(),
             metrics: None,
+            kick: Arc::default(),
         }
     }
 
@@ -92,11 +96,41 @@ impl Workload {
         self
     }
 
+    /// For an application that runs the workload in its own process: a handle to tell it about commits, and to wait a
+    /// bounded time for an operation's end. The attempt is made by the workload, under the same claim as any other.
+    ///
+    /// ```no_run
+    /// # use backline_runtime::{Error, Exit, Status, Workload};
+    /// # use std::time::Duration;
+    /// # use tokio_util::sync::CancellationToken;
+    /// # async fn place_order() -> Result<uuid::Uuid, sqlx::Error> { Ok(uuid::Uuid::nil()) }
+    /// # async fn example(workload: Workload) -> Result<(), Box<dyn std::error::Error>> {
+    /// let eager = workload.eager();
+    /// let (soft, hard) = (CancellationToken::new(), CancellationToken::new());
+    /// let running = tokio::spawn(workload.run_until(soft.clone(), hard));
+    ///
+    /// // A request: its rows and `backline.enqueue_operation` in one transaction, which is committed here.
+    /// let operation = place_order().await?;
+    /// eager.committed();
+    /// match eager.outcome(operation, Duration::from_millis(500)).await {
+    ///     Status::Ended { outcome, .. } => println!("{}", outcome.as_str()),
+    ///     Status::Open { .. } => println!("accepted"),
+    /// }
+    /// # soft.cancel();
+    /// # running.await??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn eager(&self) -> Eager {
+        Eager::new(Arc::clone(&self.kick), &self.config, &self.name)
+    }
+
     /// Runs until SIGTERM or SIGINT: soft at the first (no new claims, attempts in flight end), hard at the second or
     /// when the grace is over. The exit tells which it was.
     ///
     /// # Errors
-    /// A setting that does not fit, or a database that cannot be reached at start.
+    /// A setting that does not fit, a schema that is not this build's, or a database that cannot be reached at start.
     pub async fn run(self) -> Result<Exit, Error> {
         let soft = CancellationToken::new();
         let hard = CancellationToken::new();
@@ -114,6 +148,7 @@ impl Workload {
         capacity.check(longest)?;
         let process = Uuid::new_v4();
         let pools = Pools::connect(&self.config, &self.name).await?;
+        backline_outbox::check_schema(&pools.work).await?;
         start::adopt_incarnation(&pools.work).await?;
         start::declare(&pools.work, &self.name, &self.handlers).await?;
         let budgets = Budgets::declare(pools.work.clone(), process, self.budgets).await?;
@@ -125,7 +160,7 @@ impl Workload {
         let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
         let slices = tokio::spawn(budgets.clone().keep(heartbeat.clone()));
         let own = usize::try_from(capacity.connections).unwrap_or(8);
-        let kick = Arc::new(Notify::new());
+        let kick = self.kick;
         let (finisher, ends) =
             Finisher::new(pools.work.clone(), Arc::clone(&handlers), Arc::clone(&kick), own);
         let finishing = tokio::spawn(finisher.run());
@@ -152,7 +187,7 @@ impl Workload {
             attempts: Attempts { pool: pools.work.clone(), budgets },
             handlers,
             capacity: Arc::new(Semaphore::new(capacity.operations)),
-            batch: capacity.claim_batch.min(capacity.operations),
+            batch_size: capacity.claim_batch.min(capacity.operations),
             finisher: ends.clone(),
             bell,
             kick: Arc::clone(&kick),
@@ -250,6 +285,7 @@ async fn subscribers(
             pool: pool.clone(),
             consumer,
             subscription: stream,
+            source: subscription,
             kick: Arc::clone(kick),
             soft: soft.clone(),
             progress,

@@ -188,6 +188,23 @@ pub enum RetryAfter {
     Raw(String),
 }
 
+impl RetryAfter {
+    /// The header's text, if there can be one.
+    pub(crate) fn header_text(&self) -> Option<String> {
+        match self {
+            Self::Seconds(seconds) => Some(seconds.to_string()),
+            Self::Raw(text) => Some(text.clone()),
+            Self::DateIn(seconds) => {
+                let at = crate::clock::real_now().checked_add(time::Duration::seconds(*seconds))?;
+                let format = time::macros::format_description!(
+                    "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+                );
+                at.format(format).ok()
+            }
+        }
+    }
+}
+
 /// Texts that break naive storage.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,6 @@
 //! Lies: which calls are refused, lost, delayed or answered wrongly. Knows nothing of any provider's objects.
 
+mod distort;
 mod fault;
 mod limiter;
 mod rule;
@@ -13,6 +14,7 @@ pub use fault::{BadText, Fault, RetryAfter};
 pub use limiter::LimiterRule;
 pub use rule::{Match, Per, Rule, When};
 
+pub(crate) use distort::{Envelope, distort, instead};
 pub(crate) use limiter::Limited;
 use limiter::Limiter;
 use rule::Armed;

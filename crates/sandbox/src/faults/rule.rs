@@ -33,16 +33,22 @@ pub struct Rule {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
-    /// `GET` or `POST`.
+    /// `stripe` or `twilio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// What the call does, as in the journal: `transfer`, `participant.add`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// `GET`, `POST` or `DELETE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Prefix of the path, such as `/v1/transfers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// `metadata[operation_id]`, or the `transfer_group` filter of a list call.
+    /// `metadata[operation_id]`, or the `transfer_group` filter of a list call; at Twilio `X-Backline-Operation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// `Idempotency-Key` header.
+    /// `Idempotency-Key` header; at Twilio the conversation's SID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// `Stripe-Account` header.
@@ -83,13 +89,15 @@ pub enum Per {
     Rule,
     /// One counter per operation id (per key where a call names no operation).
     Operation,
-    /// One counter per idempotency key.
+    /// One counter per idempotency key; at Twilio per conversation.
     Key,
 }
 
 /// What rules may look at in a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) kind: Option<&'a str>,
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
     pub(crate) operation_id: Option<&'a str>,
@@ -147,6 +155,8 @@ impl Match {
         };
         self.method.as_deref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(facts.method))
             && self.path.as_deref().is_none_or(|prefix| facts.path.starts_with(prefix))
+            && same(&self.provider, Some(facts.provider))
+            && same(&self.kind, facts.kind)
             && same(&self.operation_id, facts.operation_id)
             && same(&self.key, facts.key)
             && same(&self.account, facts.account)

@@ -11,13 +11,19 @@ pub(crate) struct Line {
     pub(crate) seq: u64,
     /// Real time of writing, RFC 3339.
     pub(crate) at: String,
-    /// `GET`, `POST`, or `CONTROL`.
+    /// Real time of arrival, RFC 3339. The call was in flight from then until `at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) received_at: Option<String>,
+    /// `stripe` or `twilio`; absent for control actions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provider: Option<String>,
+    /// `GET`, `POST`, `DELETE`, or `CONTROL`.
     pub(crate) method: String,
     pub(crate) path: String,
     /// Kind of object a POST creates, with the verb when it changes one (`payment_intent.capture`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
-    /// `metadata[operation_id]`.
+    /// `metadata[operation_id]`, or `X-Backline-Operation` at Twilio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) operation_id: Option<String>,
     /// `Idempotency-Key`.
@@ -26,6 +32,9 @@ pub(crate) struct Line {
     /// `Stripe-Account`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<String>,
+    /// `traceparent`: the span that the caller was in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) traceparent: Option<String>,
     /// SHA-256 over path and sorted parameters, hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) params_hash: Option<String>,
@@ -41,6 +50,15 @@ pub(crate) struct Line {
     /// HTTP status, or `dropped`, `held`.
     #[serde(default)]
     pub(crate) replied: Value,
+    /// The caller had given up, or was made to, before the call ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) abandoned: bool,
+    /// SID of the conversation that the call is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) conversation: Option<String>,
+    /// `seq` of the calls about the same conversation that were in flight when this one arrived.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) overlaps: Vec<u64>,
     /// Second line of a held call.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) was_held: bool,

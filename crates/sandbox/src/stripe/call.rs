@@ -3,7 +3,6 @@
 //! Everything that is decided or changed happens under one lock without waiting, and the journal line is
 //! written before the lock is released: a client that goes away cannot stop a call halfway.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +19,12 @@ use super::objects::{Context, Refused};
 use super::read::read;
 use crate::app::{App, Inner};
 use crate::clock::real_now_text;
-use crate::faults::{Becomes, Facts, Fault, Plan};
+use crate::faults::{Becomes, Facts, Plan};
+use crate::hold::{Hang, hold};
 use crate::journal::{Line, Stored};
 use crate::reply::{Delivery, Reply};
+
+const PROVIDER: &str = "stripe";
 
 /// A request that arrived whole.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ pub(crate) struct Call {
     pub(crate) key: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) api_key: Option<String>,
+    pub(crate) traceparent: Option<String>,
 }
 
 /// A call that waits before it executes; its key is in flight meanwhile.
@@ -42,15 +45,6 @@ struct Held {
     plan: Plan,
     delay: Duration,
     hang: Hang,
-}
-
-/// What the caller of a held call sees.
-#[derive(Debug, Clone, Copy)]
-enum Hang {
-    /// The reply, when there is one.
-    UntilReply,
-    /// Nothing, until the socket is closed after a while or by the caller.
-    Silent(Option<Duration>),
 }
 
 enum Begun {
@@ -64,31 +58,8 @@ pub(crate) async fn answer(app: Arc<App>, call: Call) -> Reply {
         Begun::Done(reply) => return reply,
         Begun::Held(held) => held,
     };
-    let hang = held.hang;
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    let stop = app.stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            // A stopped sandbox has not applied what it still held, as a killed one has not.
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(held.delay) => {}
-        }
-        let reply = {
-            let mut inner = app.lock();
-            inner.held -= 1;
-            inner.end(&call, held.line, &held.plan)
-        };
-        // Nobody listens when the caller gave up; the effect exists all the same.
-        drop(sender.send(reply));
-    });
-    match hang {
-        Hang::UntilReply => receiver.await.unwrap_or_else(|_| Reply::dropped()),
-        Hang::Silent(Some(close_after)) => {
-            tokio::time::sleep(close_after).await;
-            Reply::dropped()
-        }
-        Hang::Silent(None) => pending().await,
-    }
+    let Held { line, plan, delay, hang } = *held;
+    hold(app, delay, hang, move |inner, abandoned| inner.end(&call, Line { abandoned, ..line }, &plan)).await
 }
 
 impl Call {
@@ -98,7 +69,10 @@ impl Call {
     }
 
     fn facts(&self) -> Facts<'_> {
+        let endpoint = Endpoint::route(&self.method, &self.path);
         Facts {
+            provider: PROVIDER,
+            kind: endpoint.ok().and_then(Endpoint::kind),
             method: &self.method,
             path: &self.path,
             operation_id: self.operation_id(),
@@ -112,9 +86,12 @@ impl Call {
         let mut line = Line {
             seq,
             at: real_now_text(),
+            received_at: Some(real_now_text()),
+            provider: Some(PROVIDER.to_owned()),
             method: self.method.clone(),
             path: self.path.clone(),
             account: self.account.clone(),
+            traceparent: self.traceparent.clone(),
             received: true,
             fault: plan.rule.clone(),
             ..Line::default()
@@ -194,16 +171,11 @@ impl Inner {
 
     /// Executes now, or later when a fault says so.
     fn start(&mut self, call: &Call, line: Line, plan: Plan) -> Begun {
-        let (delay, hang) = match (&plan.main, plan.delay) {
-            (Some(Fault::Late { apply_after, close_after }), _) => (*apply_after, Hang::Silent(*close_after)),
-            (_, Some(delay)) => (delay, Hang::UntilReply),
-            (_, None) => return Begun::Done(self.end(call, line, &plan)),
-        };
+        let Some((delay, hang)) = plan.hold() else { return Begun::Done(self.end(call, line, &plan)) };
         if call.method != "GET" {
             self.record(&Line { replied: json!("held"), ..line.clone() });
         }
-        self.held += 1;
-        self.peak_held = self.peak_held.max(self.held);
+        self.begin_hold();
         Begun::Held(Box::new(Held { line: Line { was_held: true, ..line }, plan, delay, hang }))
     }
 

@@ -65,7 +65,7 @@ impl ApiError {
     }
 
     pub(crate) fn retry_after(self, value: Option<&RetryAfter>) -> Self {
-        match value.and_then(header_text) {
+        match value.and_then(RetryAfter::header_text) {
             Some(text) => self.with("retry-after", text),
             None => self,
         }
@@ -110,19 +110,5 @@ impl Deref for ApiError {
 impl DerefMut for ApiError {
     fn deref_mut(&mut self) -> &mut Envelope {
         &mut self.0
-    }
-}
-
-fn header_text(value: &RetryAfter) -> Option<String> {
-    match value {
-        RetryAfter::Seconds(seconds) => Some(seconds.to_string()),
-        RetryAfter::Raw(text) => Some(text.clone()),
-        RetryAfter::DateIn(seconds) => {
-            let at = crate::clock::real_now().checked_add(time::Duration::seconds(*seconds))?;
-            let format = time::macros::format_description!(
-                "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-            );
-            at.format(format).ok()
-        }
     }
 }

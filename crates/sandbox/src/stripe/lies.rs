@@ -1,16 +1,16 @@
 //! Faults as Stripe would word them.
 
-use bytes::Bytes;
-
 use super::error::ApiError;
 use super::objects::insufficient;
-use crate::faults::{BadText, Fault};
-use crate::reply::{Delivery, Reply};
+use crate::faults::{self, Envelope, Fault};
+use crate::reply::Reply;
+
+const ENVELOPE: Envelope =
+    Envelope { before: br#"{"error":{"type":"api_error","message":""#, after: br#""}}"# };
 
 /// The answer of a call that never reaches the idempotency layer.
 pub(crate) fn instead(fault: &Fault) -> Option<Reply> {
     let error = match fault {
-        Fault::DropBefore => return Some(Reply::dropped()),
         Fault::InUse => in_use(),
         Fault::RateLimited { reason, retry_after } => rate_limited(reason).retry_after(retry_after.as_ref()),
         Fault::LockTimeout => {
@@ -37,11 +37,7 @@ pub(crate) fn instead(fault: &Fault) -> Option<Reply> {
             reply.extra.extend(headers.clone());
             return Some(reply);
         }
-        Fault::Garbage { applied: false, .. }
-        | Fault::Html { applied: false, .. }
-        | Fault::HugeError { applied: false, .. }
-        | Fault::BadText { applied: false, .. } => return Some(distort(fault, Reply::json(200, "{}"))),
-        _ => return None,
+        _ => return faults::instead(fault, ENVELOPE),
     };
     Some(error.into_reply())
 }
@@ -73,51 +69,7 @@ pub(crate) fn stored_error(fault: &Fault) -> Option<(ApiError, bool)> {
 
 /// What the caller gets to see of the true reply.
 pub(crate) fn distort(fault: &Fault, truth: Reply) -> Reply {
-    let lie = |status: u16, content_type: &'static str, body: Bytes| Reply {
-        status,
-        content_type,
-        body,
-        ..truth.clone()
-    };
-    let envelope = |status: u16, text: &str| {
-        let mut body = br#"{"error":{"type":"api_error","message":""#.to_vec();
-        body.extend_from_slice(text.as_bytes());
-        body.extend_from_slice(br#""}}"#);
-        lie(status, "application/json", Bytes::from(body))
-    };
-    match fault {
-        Fault::DropReply | Fault::Late { .. } => Reply::dropped(),
-        Fault::Garbage { status, .. } => {
-            lie(*status, "application/json", Bytes::from_static(b"\x1f\x8b\x08 not json at all"))
-        }
-        Fault::Truncated => {
-            let half = truth.body.slice(..truth.body.len() / 2);
-            lie(truth.status, "application/json", half)
-        }
-        Fault::Html { status, .. } => {
-            let page = "<html><head><title>Bad gateway</title></head><body>upstream</body></html>";
-            lie(*status, "text/html", Bytes::from_static(page.as_bytes()))
-        }
-        Fault::HugeError { status, bytes, .. } => envelope(*status, &"x".repeat(*bytes)),
-        Fault::BadText { text, status, .. } => match text {
-            BadText::Nul => envelope(*status, r"before\u0000after"),
-            BadText::LoneSurrogate => envelope(*status, r"before\ud83d after"),
-            BadText::EmojiCut => {
-                let mut body = br#"{"error":{"type":"api_error","message":"cut "#.to_vec();
-                // The first two of the four bytes of U+1F600.
-                body.extend_from_slice(&[0xf0, 0x9f]);
-                body.extend_from_slice(br#""}}"#);
-                lie(*status, "application/json", Bytes::from(body))
-            }
-        },
-        Fault::Drip { chunk, every } => {
-            Reply { delivery: Delivery::Drip { chunk: *chunk, every: *every }, ..truth }
-        }
-        Fault::Reset { after_bytes } => {
-            Reply { delivery: Delivery::Reset { after_bytes: *after_bytes }, ..truth }
-        }
-        _ => truth,
-    }
+    faults::distort(fault, truth, ENVELOPE)
 }
 
 /// 409 while the first call with the key is executing.

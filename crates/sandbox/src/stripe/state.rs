@@ -27,7 +27,7 @@ impl Stripe {
         Self {
             world: World::new(config),
             keys: Keys::new(crate::duration::millis(config.key_window)),
-            api_keys: config.api_keys.clone(),
+            api_keys: config.api_keys.iter().filter(|key| !key.starts_with("SK")).cloned().collect(),
             lookup_lag_ms: crate::duration::millis(config.lookup_lag),
         }
     }
@@ -92,6 +92,7 @@ impl Stripe {
                 let later = Becomes { status: status.clone(), at_ms, code: code.clone() };
                 return usize::from(self.world.contradict(id, later));
             }
+            Action::Conversation { .. } | Action::Participant { .. } => return 0,
         }
         1
     }

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use backline_sandbox::{Config, Sandbox};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
+
+pub(crate) const TWILIO_KEY: &str = "SK0123456789abcdef0123456789abcdef";
 
 pub(crate) struct Stand {
     pub(crate) url: String,
@@ -58,6 +60,29 @@ impl Stand {
             ("metadata[operation_id]", operation),
         ];
         self.post("/v1/transfers", &form).header("idempotency-key", operation)
+    }
+
+    /// A call of Twilio's API, with a path below its conversations.
+    pub(crate) fn twilio(&self, method: Method, path: &str, form: &[(&str, &str)]) -> RequestBuilder {
+        let with_form = method == Method::POST;
+        let request = self
+            .client
+            .request(method, format!("{}/v1/Conversations{path}", self.url))
+            .basic_auth(TWILIO_KEY, Some("secret"))
+            .header("x-backline-operation", "op_1");
+        if with_form { request.form(form) } else { request }
+    }
+
+    /// SID of a new conversation.
+    pub(crate) async fn conversation(&self, name: &str) -> Result<String> {
+        let (status, body) = answer(self.twilio(Method::POST, "", &[("UniqueName", name)])).await?;
+        ensure!(status == 201, "not created: {body}");
+        Ok(body["sid"].as_str().context("sid")?.to_owned())
+    }
+
+    /// A chat participant joins.
+    pub(crate) fn join(&self, sid: &str, identity: &str) -> RequestBuilder {
+        self.twilio(Method::POST, &format!("/{sid}/Participants"), &[("Identity", identity)])
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<(u16, Value)> {

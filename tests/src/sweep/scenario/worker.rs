@@ -2,6 +2,7 @@
 
 use super::doubt::until;
 use super::{Env, open, without_worker};
+use crate::check::promised;
 use crate::sweep::{Bench, Intended, must_hold};
 use crate::{Action, CrashPlan, SANDBOX, Site, eventually};
 use anyhow::Context;
@@ -30,8 +31,7 @@ async fn refused(bench: &Bench, operation: Uuid, token: i64) -> anyhow::Result<(
         Ok(refused || written)
     })
     .await?;
-    anyhow::ensure!(refused && !written, "a stale holder wrote the outcome");
-    Ok(())
+    promised(refused && !written, || "a stale holder wrote the outcome".to_owned())
 }
 
 /// A transaction of the test's own, open until its connection is closed.
@@ -87,7 +87,7 @@ pub async fn asked_again_meanwhile(env: Env<'_>) -> anyhow::Result<()> {
     bench.settled().await?;
     let sql = "select max(generation) from backline.operation_history where id = $1";
     let last: Option<i64> = sqlx::query_scalar(sql).bind(operation).fetch_one(bench.pool()).await?;
-    anyhow::ensure!(last == Some(2), "generation 2 was asked for and {last:?} is the last that ended");
+    promised(last == Some(2), || format!("generation 2 was asked for and {last:?} is the last that ended"))?;
     must_hold(&bench).await
 }
 
@@ -162,7 +162,7 @@ pub async fn clock_step(env: Env<'_>) -> anyhow::Result<()> {
     let sql =
         "select count(*) from backline.attempt_evidence where operation_id = $1 and code = 'lease_expired'";
     let lost: i64 = sqlx::query_scalar(sql).bind(operation).fetch_one(bench.pool()).await?;
-    anyhow::ensure!(lost == 0, "a living holder whose lease was in force lost its claim");
+    promised(lost == 0, || "a living holder whose lease was in force lost its claim".to_owned())?;
     must_hold(&bench).await
 }
 

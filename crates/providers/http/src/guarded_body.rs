@@ -12,15 +12,17 @@ use http_body::{Body, Frame, SizeHint};
 #[error("the deadline passed before the request could leave")]
 pub(crate) struct DeadlinePassed;
 
-/// The form of a POST, handed over at the last moment.
+/// The form of a write, handed over at the last moment.
 ///
 /// The HTTP client asks for it once a connection stands and the head lies in its buffer, so this is where the deadline
 /// is checked for the last time and where the call is marked, neither before nor after the first byte. A head without
-/// its body is not a request that Stripe executes.
+/// its body is not a request that anybody executes.
 pub(crate) struct GuardedBody {
     bytes: Option<Bytes>,
     call: Call,
     gate: Gate,
+    /// Crash point of the provider.
+    before: &'static str,
 }
 
 /// Says whether one request's body was handed over; the mark of a call may be older than the request.
@@ -31,12 +33,19 @@ impl Gate {
     pub(crate) fn was_passed(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
+
+    /// Notes on the call and here that the request may leave from now on.
+    pub(crate) fn pass(&self, call: &Call, before: &'static str) {
+        self.0.store(true, Ordering::Release);
+        call.mark_may_have_left();
+        backline_crash_point::reach(before);
+    }
 }
 
 impl GuardedBody {
     /// A body of at least one byte: the client never asks for an empty one.
-    pub(crate) fn new(form: String, call: Call, gate: Gate) -> Self {
-        Self { bytes: Some(Bytes::from(form)), call, gate }
+    pub(crate) fn new(form: String, call: Call, gate: Gate, before: &'static str) -> Self {
+        Self { bytes: Some(Bytes::from(form)), call, gate, before }
     }
 }
 
@@ -52,9 +61,7 @@ impl Body for GuardedBody {
         if self.call.deadline.passed() {
             return Poll::Ready(Some(Err(DeadlinePassed)));
         }
-        self.gate.0.store(true, Ordering::Release);
-        self.call.mark_may_have_left();
-        backline_crash_point::reach("stripe.request.before");
+        self.gate.pass(&self.call, self.before);
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 
@@ -80,7 +87,7 @@ mod tests {
         let key = "key".to_owned();
         let call = Call::new(Uuid::nil(), 1, 1, 1, key, Duration::from_secs(1), Deadline::after(deadline));
         let gate = Gate::default();
-        let mut body = GuardedBody::new("a=1".to_owned(), call.clone(), gate.clone());
+        let mut body = GuardedBody::new("a=1".to_owned(), call.clone(), gate.clone(), "x.request.before");
         assert!(!call.may_have_left() && body.size_hint().exact() == Some(3));
         let mut context = Context::from_waker(std::task::Waker::noop());
         let frame = Pin::new(&mut body).poll_frame(&mut context);

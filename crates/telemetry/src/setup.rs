@@ -1,18 +1,21 @@
-//! Logs and traces of one process.
-
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::propagation::TraceContextPropagator;
-use opentelemetry_sdk::trace::SdkTracerProvider;
-use std::collections::HashMap;
-use tracing::Span;
-use tracing_opentelemetry::OpenTelemetrySpanExt;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use std::sync::OnceLock;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
+
+/// Set where spans are exported.
+static TRACER: OnceLock<SdkTracer> = OnceLock::new();
+
+pub(crate) fn tracer() -> Option<&'static SdkTracer> {
+    TRACER.get()
+}
 
 /// Telemetry could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +50,8 @@ impl Drop for Telemetry {
 }
 
 /// Structured logs on standard error, filtered by `filter` (the syntax of `RUST_LOG`), and spans to `otlp_endpoint`
-/// (OTLP over gRPC) where one is given.
+/// (OTLP over gRPC) where one is given. Sampling and batching are OpenTelemetry's own settings (`OTEL_TRACES_SAMPLER`,
+/// `OTEL_BSP_…`).
 ///
 /// # Errors
 /// [`TelemetryError`] naming the setting.
@@ -63,7 +67,8 @@ pub fn init_telemetry(
         .with_span_list(false)
         .with_writer(std::io::stderr)
         .with_filter(EnvFilter::try_new(filter)?);
-    let provider = match otlp_endpoint {
+    // An empty setting is how a container's environment says "unset".
+    let provider = match otlp_endpoint.filter(|endpoint| !endpoint.is_empty()) {
         None => None,
         Some(endpoint) => {
             let exporter = SpanExporter::builder()
@@ -75,13 +80,26 @@ pub fn init_telemetry(
             Some(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
         }
     };
-    let spans = provider.as_ref().map(|provider| {
+    let tracer = provider.as_ref().map(|provider| provider.tracer("backline"));
+    let spans = tracer.clone().map(|tracer| {
         tracing_opentelemetry::layer()
-            .with_tracer(provider.tracer("backline"))
-            .with_filter(tracing_subscriber::filter::LevelFilter::INFO)
+            .with_tracer(tracer)
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_filter(filter_fn(of_a_handler))
     });
     tracing_subscriber::registry().with(logs).with(spans).try_init().map_err(|_| TelemetryError::Twice)?;
+    if let Some(tracer) = tracer {
+        // Nobody was here before: there is one subscriber in a process.
+        let _ = TRACER.set(tracer);
+    }
     Ok(Telemetry { provider })
+}
+
+/// What a handler opens with `tracing` hangs below its attempt. The runtime's `tracing` spans are there for log lines.
+fn of_a_handler(of: &Metadata<'_>) -> bool {
+    *of.level() <= Level::INFO && !(of.is_span() && of.target().starts_with("backline_runtime"))
 }
 
 /// Installs the process's Prometheus recorder; its text is served at `/metrics`.
@@ -90,36 +108,4 @@ pub fn init_telemetry(
 /// [`TelemetryError::Metrics`] when another recorder is installed.
 pub fn install_metrics() -> Result<PrometheusHandle, TelemetryError> {
     PrometheusBuilder::new().install_recorder().map_err(|error| TelemetryError::Metrics(error.to_string()))
-}
-
-struct Carrier(HashMap<String, String>);
-
-impl Extractor for Carrier {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
-    }
-    fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(String::as_str).collect()
-    }
-}
-
-impl Injector for Carrier {
-    fn set(&mut self, key: &str, value: String) {
-        self.0.insert(key.to_owned(), value);
-    }
-}
-
-/// Makes `span` a child of the stored trace context.
-pub(crate) fn adopt_parent(span: &Span, traceparent: Option<&str>) {
-    let Some(traceparent) = traceparent else { return };
-    let carrier = Carrier(HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]));
-    // Without an exporter the span has no context to join; the stored one still travels to the provider.
-    let _ = span.set_parent(TraceContextPropagator::new().extract(&carrier));
-}
-
-/// W3C trace context of the current span, where one is recorded.
-pub(crate) fn current_traceparent() -> Option<String> {
-    let mut carrier = Carrier(HashMap::new());
-    TraceContextPropagator::new().inject_context(&Span::current().context(), &mut carrier);
-    carrier.0.remove("traceparent")
 }

@@ -1,0 +1,192 @@
+use std::fmt;
+use std::time::Duration;
+
+use backline_failure::{Call, Failure};
+use http::Method;
+use http::header::CONTENT_TYPE;
+use url::Url;
+
+use crate::Provider;
+use crate::answer::{Answer, chain};
+use crate::guarded_body::{Gate, GuardedBody};
+use crate::span;
+
+/// Why a transport could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// Not `http` or `https`, or without a host.
+    #[error("base_url: `{0}` is not an http or https URL")]
+    BaseUrl(Url),
+    /// `main` installs one TLS provider for the process before it builds clients.
+    #[error("no TLS crypto provider is installed")]
+    Tls,
+    /// The HTTP client refused its settings.
+    #[error("http client: {0}")]
+    Http(#[from] reqwest::Error),
+}
+
+/// Carries one request at a time to one provider; clones share one connection pool.
+#[derive(Clone)]
+pub struct Transport {
+    provider: &'static Provider,
+    http: reqwest::Client,
+    base_url: Url,
+    connect_timeout: Duration,
+}
+
+impl Transport {
+    /// Builds the client; connects to nothing. `base_url` gets a trailing slash, so that paths can be joined to it;
+    /// ending a connection attempt after `connect_timeout` is still a definite "nothing left".
+    ///
+    /// # Errors
+    /// A setting that cannot work, named.
+    pub fn new(
+        provider: &'static Provider,
+        user_agent: &str,
+        mut base_url: Url,
+        connect_timeout: Duration,
+    ) -> Result<Self, SetupError> {
+        if !matches!(base_url.scheme(), "http" | "https") || base_url.host().is_none() {
+            return Err(SetupError::BaseUrl(base_url));
+        }
+        if !base_url.path().ends_with('/') {
+            base_url.set_path(&format!("{}/", base_url.path()));
+        }
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            return Err(SetupError::Tls);
+        }
+        let http = reqwest::Client::builder()
+            .user_agent(user_agent)
+            .connect_timeout(connect_timeout)
+            // Shorter than any balancer's own limit: a write on a connection that is just being closed is an unknown.
+            .pool_idle_timeout(Duration::from_secs(30))
+            // A redirected write would be a second request that nobody decided on, to a host nobody configured.
+            .redirect(reqwest::redirect::Policy::none())
+            // Retries belong to the runtime, which knows the lease and the key's window.
+            .retry(reqwest::retry::never())
+            .build()?;
+        Ok(Self { provider, http, base_url, connect_timeout })
+    }
+
+    /// Where the provider is, with a trailing slash.
+    #[must_use]
+    pub fn base_url(&self) -> &Url {
+        &self.base_url
+    }
+
+    /// A request within `call.timeout`; it gets the trace context when it is sent.
+    pub fn request(&self, call: &Call, method: Method, url: Url) -> reqwest::RequestBuilder {
+        self.http.request(method, url).timeout(call.timeout)
+    }
+
+    /// Sends a request that has no effect, so it does not mark the call.
+    ///
+    /// # Errors
+    /// No answer came: always transient. Poison if the request cannot be built.
+    pub async fn read(&self, call: &Call, request: reqwest::RequestBuilder) -> Result<Answer, Failure> {
+        let request = self.build(request)?;
+        if call.deadline.passed() {
+            return Err(self.late());
+        }
+        self.execute(call, request, &Gate::default()).await
+    }
+
+    /// Sends a form, and marks the call just before its first byte may leave.
+    ///
+    /// # Errors
+    /// No answer came: transient while it is certain that nothing was executed, else unknown. Poison if the request
+    /// cannot be built, or the form is empty: the client never asks for an empty body, so nothing would be marked.
+    pub async fn write(
+        &self,
+        call: &Call,
+        request: reqwest::RequestBuilder,
+        form: String,
+    ) -> Result<Answer, Failure> {
+        if form.is_empty() {
+            return Err(self.invalid("a write without parameters"));
+        }
+        let gate = Gate::default();
+        let body = GuardedBody::new(form, call.clone(), gate.clone(), self.provider.before);
+        let request =
+            request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(reqwest::Body::wrap(body));
+        let request = self.build(request)?;
+        if call.deadline.passed() {
+            return Err(self.late());
+        }
+        self.carry(call, request, &gate).await
+    }
+
+    /// Sends a DELETE. It has no body whose handing over could be watched, so the call is marked before the connection
+    /// is made, and it is not sent at all unless the deadline leaves time for making one.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn delete(&self, call: &Call, request: reqwest::RequestBuilder) -> Result<Answer, Failure> {
+        let request = self.build(request)?;
+        if call.deadline.remaining() <= self.connect_timeout {
+            return Err(self.late());
+        }
+        let gate = Gate::default();
+        gate.pass(call, self.provider.before);
+        self.carry(call, request, &gate).await
+    }
+
+    async fn carry(&self, call: &Call, request: reqwest::Request, gate: &Gate) -> Result<Answer, Failure> {
+        let outcome = self.execute(call, request, gate).await;
+        backline_crash_point::reach(self.provider.after);
+        outcome
+    }
+
+    async fn execute(
+        &self,
+        call: &Call,
+        mut request: reqwest::Request,
+        gate: &Gate,
+    ) -> Result<Answer, Failure> {
+        let span = span::begin(self.provider, call, &mut request);
+        let outcome = match self.http.execute(request).await {
+            Ok(response) => Ok(Answer::read(response).await),
+            Err(error) => Err(self.lost(&error, call, gate)),
+        };
+        span::end(span, &outcome);
+        outcome
+    }
+
+    fn build(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Request, Failure> {
+        request.build().map_err(|error| self.invalid(&error.without_url().to_string()))
+    }
+
+    /// A request that brought no answer. Unless it was handed over to a connection, it is certain that nothing was
+    /// executed; a read has no effect either way.
+    fn lost(&self, error: &reqwest::Error, call: &Call, gate: &Gate) -> Failure {
+        let name = match (error.is_connect(), error.is_timeout()) {
+            (true, _) => "connect_failed",
+            (false, true) => "timeout",
+            (false, false) => "connection_lost",
+        };
+        match gate.was_passed() && !error.is_connect() {
+            true => Failure::unknown(self.code(name)).with_detail(chain(error)),
+            false if call.deadline.passed() => self.late(),
+            false => Failure::transient(self.code(name)).with_detail(chain(error)),
+        }
+    }
+
+    fn late(&self) -> Failure {
+        Failure::transient(self.code("deadline_passed"))
+            .with_detail("the lease no longer covers a request, so none was sent")
+    }
+
+    fn invalid(&self, detail: &str) -> Failure {
+        Failure::poison(self.code("invalid_request")).with_detail(detail)
+    }
+
+    fn code(&self, name: &str) -> String {
+        format!("{}.{name}", self.provider.name)
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport").field("base_url", &self.base_url.as_str()).finish_non_exhaustive()
+    }
+}

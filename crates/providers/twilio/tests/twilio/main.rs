@@ -1,0 +1,8 @@
+//! The provider module against a scripted server and against the sandbox.
+
+mod facts;
+mod lies;
+mod listing;
+mod sandbox;
+mod stand_in;
+mod transport;

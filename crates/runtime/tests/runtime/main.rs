@@ -1,0 +1,7 @@
+//! The runtime inside this process, against real PostgreSQL: one fresh database a test.
+
+mod deadline;
+mod eager;
+mod handlers;
+mod schema;
+mod support;

@@ -1,0 +1,125 @@
+//! Removing one participant: an operation of its own, with an outcome of its own. A missing member row is a reason to
+//! look, and never a proof that somebody is gone.
+
+use crate::boundary::{Timing, age, attention, closed_by_others};
+use crate::participants::touched;
+use backline_failure::{Call, Failure, Mode};
+use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
+use backline_twilio::{ConversationSid, Removal, Twilio, Who, list_participants, remove_participant};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Handler of `twilio.remove_participant`.
+pub(crate) struct RemoveParticipant {
+    pub twilio: Twilio,
+    pub timing: Timing,
+}
+
+/// Input: who is to be gone from where.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Leaver {
+    /// The application's conversation.
+    pub conversation: Uuid,
+    /// Their identity at Twilio; the member's row may be gone.
+    pub who: Who,
+}
+
+/// A membership that has to end.
+pub(crate) struct Leaving {
+    sid: ConversationSid,
+    known_for: Option<Duration>,
+    touched: Option<Duration>,
+    confirmed: bool,
+}
+
+/// How they were found to be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Gone {
+    /// A convergence of all participants has taken them out.
+    Before,
+    /// This operation took them out.
+    Removed,
+    /// A list that could not lag behind any write of ours does not have them.
+    NotListed,
+}
+
+type Row = (String, Option<String>, Option<f64>, Option<f64>, bool, bool);
+
+impl Reconcile for RemoveParticipant {
+    const KIND: &'static str = "twilio.remove_participant";
+    type Input = Leaver;
+    type Desired = Leaving;
+    type Output = Gone;
+
+    fn spec(&self) -> KindSpec {
+        self.timing.spec(Mode::Reconcile)
+    }
+
+    async fn read(
+        &self,
+        tx: &mut PgConnection,
+        _operation: &Operation,
+        leaver: &Leaver,
+    ) -> Result<Read<Leaving>, sqlx::Error> {
+        let query = sqlx::query_as(include_str!("../sql/leaver.sql"));
+        let row: Option<Row> =
+            query.bind(leaver.conversation).bind(Json(&leaver.who)).fetch_optional(tx).await?;
+        Ok(match row {
+            None => Read::Obsolete { rule: "conversation_deleted", seen: "no row".to_owned() },
+            // Twilio takes no changes to a closed conversation, and nobody talks in it.
+            Some((state, ..)) if state != "active" => {
+                Read::Obsolete { rule: "conversation_ended", seen: state }
+            }
+            Some((state, None, ..)) => Read::Obsolete { rule: "not_created", seen: state },
+            Some((state, .., true, _)) => Read::Obsolete { rule: "member_again", seen: state },
+            Some((_, Some(sid), known_for, touched, _, confirmed)) => Read::Desired(Leaving {
+                sid: sid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                known_for: age(known_for),
+                touched: age(touched),
+                confirmed,
+            }),
+        })
+    }
+
+    async fn converge(&self, call: &Call, leaver: &Leaver, leaving: &Leaving) -> Result<Step<Gone>, Failure> {
+        if leaving.confirmed {
+            return Ok(Step::Done(Gone::Before));
+        }
+        let listed = list_participants(&self.twilio, call, &leaving.sid).await?;
+        let listed = listed.ok_or_else(|| self.timing.missing(leaving.known_for))?;
+        let mut gone = Gone::NotListed;
+        for theirs in listed.iter().filter(|participant| participant.who().as_ref() == Some(&leaver.who)) {
+            match remove_participant(&self.twilio, call, &leaving.sid, &theirs.sid).await? {
+                Removal::Removed | Removal::AlreadyAbsent => gone = Gone::Removed,
+                Removal::ConversationClosed => return Err(closed_by_others()),
+            }
+        }
+        match self.timing.unsettled(leaving.touched) {
+            // They may have been added a moment ago, and the list not know it yet.
+            Some(rest) if gone == Gone::NotListed => Ok(Step::Again(rest)),
+            _ => Ok(Step::Done(gone)),
+        }
+    }
+
+    async fn record(
+        &self,
+        tx: &mut Record<'_>,
+        leaver: &Leaver,
+        end: Conclusion<'_, Gone>,
+    ) -> Result<(), Error> {
+        match end {
+            Conclusion::Succeeded(Gone::Before) | Conclusion::Obsolete { .. } => Ok(()),
+            // Also an absence counts as a write: whoever made it true may have been abandoned or unrecorded.
+            Conclusion::Succeeded(Gone::Removed | Gone::NotListed) => {
+                let absent = BTreeSet::from([leaver.who.clone()]);
+                touched(tx, leaver.conversation, true, &absent, &self.timing).await
+            }
+            Conclusion::Rejected { code, .. } => attention(tx, leaver.conversation, code).await,
+        }
+    }
+}
