@@ -30,6 +30,9 @@
 
 use std::collections::BTreeSet;
 
+/// Part of the sites that only a reader of the metrics reaches.
+pub(crate) const SCRAPED: &str = "relay.backlog";
+
 /// Transactions and calls of the relay that every run passes.
 pub const RELAY: &[&str] = &[
     "broker.publish",

@@ -183,12 +183,18 @@ impl Visit {
         must_hold(bench).await
     }
 
-    /// A site that counts by the clock is reached sooner or later; one that counts by work gets more work.
+    /// A site that counts by the clock is reached sooner or later; one that counts by work gets more work, and one that
+    /// is reached by whoever reads the metrics gets readers.
     async fn until_fired(&self, bench: &mut Bench, plan: &CrashPlan) -> anyhow::Result<()> {
+        let health = bench.member(self.role.members().0)?.address()?;
         let mut extra = 0;
         eventually(&format!("{self} to happen"), async || {
             if plan.fired() {
                 return Ok(true);
+            }
+            if self.site.name.contains(boundary::SCRAPED) {
+                // The fault may hit in the middle of the answer.
+                let _ = http::call(health, "GET", "/metrics", &Value::Null);
             }
             if bench.at_rest().await? && extra < 20 {
                 extra += 1;

@@ -89,6 +89,13 @@ impl Sweep {
         }
     }
 
+    /// Before the first claim: a wish that was committed while nobody ran must not lose to it.
+    pub(crate) async fn before_claims(&self) {
+        if let Err(error) = self.cancel().await {
+            tracing::warn!(%error, "wishes to cancel were not looked at before the first claim");
+        }
+    }
+
     /// Honors wishes to cancel.
     async fn cancel(&self) -> Result<usize, Error> {
         run_tx!(&self.pool, "cancel", |tx| async {

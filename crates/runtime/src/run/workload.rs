@@ -217,6 +217,7 @@ impl Workload {
             println!("listening on {address}");
         }
         let sweep = Sweep { pool: pools.work.clone(), kinds, every: self.config.sweep, soft: soft.clone() };
+        sweep.before_claims().await;
         let swept = Arc::clone(&kick);
         loops.spawn(async move { sweep.run(&swept).await });
         tracing::info!(workload = self.name, %process, "started");
