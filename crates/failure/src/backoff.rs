@@ -54,6 +54,13 @@ mod tests {
     }
 
     #[test]
+    fn jitter_spreads_the_waits_over_the_upper_half() {
+        let wait = |jitter| backoff(3, Duration::from_secs(1), Duration::from_secs(60), jitter).as_millis();
+        assert_eq!([0.0, 0.25, 0.5, 1.0].map(wait), [2_000, 2_500, 3_000, 4_000]);
+        assert_eq!([-1.0, 2.0, f64::NAN, f64::INFINITY].map(wait), [2_000, 4_000, 2_000, 2_000]);
+    }
+
+    #[test]
     fn it_doubles_and_then_stays() {
         let wait =
             |attempt| backoff(attempt, Duration::from_secs(1), Duration::from_secs(60), 0.0).as_millis();

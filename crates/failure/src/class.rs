@@ -125,10 +125,12 @@ mod tests {
         for class in Class::ALL {
             assert_eq!(class.as_str().parse(), Ok(class));
             assert_eq!(serde_json::json!(class), class.as_str());
+            assert_eq!(class.to_string(), class.as_str());
         }
         for mode in Mode::ALL {
             assert_eq!(mode.as_str().parse(), Ok(mode));
             assert_eq!(serde_json::json!(mode), mode.as_str());
+            assert_eq!(mode.to_string(), mode.as_str());
         }
     }
 

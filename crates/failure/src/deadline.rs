@@ -138,7 +138,7 @@ fn since_boot() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::{CallDeadline, Deadline, LeaseEnd};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -150,6 +150,15 @@ mod tests {
         assert!(!Deadline::after(Duration::MAX).passed());
         assert!(!CallDeadline::from(Deadline::after(Duration::MAX)).passed());
         assert!(CallDeadline::from(Deadline::after(Duration::ZERO)).passed());
+    }
+
+    #[test]
+    fn a_deadline_that_lies_ahead_comes_nearer_and_passes() {
+        let (soon, started) = (Deadline::after(Duration::from_millis(1)), Instant::now());
+        while !soon.passed() {
+            assert!(started.elapsed() < MINUTE / 6, "the boot clock stands still");
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -174,6 +174,21 @@ mod tests {
     }
 
     #[test]
+    fn each_constructor_says_its_own_class() {
+        use crate::Class;
+        let made = [
+            Failure::transient("x"),
+            Failure::throttled("x"),
+            Failure::rejected("x"),
+            Failure::obsolete("x"),
+            Failure::unknown("x"),
+            Failure::blocked("x"),
+            Failure::poison("x"),
+        ];
+        assert_eq!(made.map(|failure| failure.class), Class::ALL);
+    }
+
+    #[test]
     fn display_names_code_class_and_detail() {
         assert_eq!(Failure::rejected("a.b").to_string(), "a.b (rejected)");
         assert_eq!(Failure::rejected("a.b").with_detail("no\0pe").to_string(), "a.b (rejected): no pe");

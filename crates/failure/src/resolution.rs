@@ -22,3 +22,18 @@ impl<T> Resolution<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Resolution;
+
+    #[test]
+    fn a_change_of_what_was_found_changes_no_other_answer() {
+        assert_eq!(Resolution::Applied(1).map(|n| n + 1), Resolution::Applied(2));
+        for answer in
+            [Resolution::NotApplied, Resolution::StillUnknown, Resolution::Conflict("two".to_owned())]
+        {
+            assert_eq!(answer.clone().map(|n: i32| n + 1), answer);
+        }
+    }
+}

@@ -75,6 +75,19 @@ fn a_spent_key_is_resubmitted_only_by_policy() {
 }
 
 #[test]
+fn each_counted_retry_waits_twice_as_long_as_the_one_before() {
+    let spent = Failure::transient("x").with_key_spent();
+    let policy = Policy { next_submission_after_spent_key: true, ..Policy::default() };
+    for failure in [Failure::transient("x"), spent, Failure::unknown("x"), Failure::poison("x")] {
+        let wait = |attempt| match decide(&failure, attempt, true, Mode::Reconcile, &policy, 0.0) {
+            Decision::Retry { delay, counted: true, .. } => Some(delay.as_millis()),
+            _ => None,
+        };
+        assert_eq!([1, 2, 3].map(wait), [Some(500), Some(1_000), Some(2_000)], "{failure}");
+    }
+}
+
+#[test]
 fn a_wish_of_the_provider_is_kept_and_capped() {
     let wait = |wish: Duration| match decide(
         &Failure::throttled("x").with_retry_after(wish),
@@ -90,6 +103,28 @@ fn a_wish_of_the_provider_is_kept_and_capped() {
     assert_eq!(wait(Duration::from_secs(90)), Some(Duration::from_secs(90)));
     assert_eq!(wait(Duration::MAX), Some(Policy::default().retry_after_cap));
     assert_eq!(wait(Duration::ZERO), Some(Duration::from_secs(2)));
+}
+
+#[test]
+fn a_wish_is_spread_over_one_base_wait_so_that_the_fleet_does_not_return_at_once() {
+    let wish = Duration::from_secs(90);
+    let failure = Failure::throttled("x").with_retry_after(wish);
+    for (jitter, spread) in [(0.0, 0), (0.25, 250), (0.5, 500)] {
+        let decision = decide(&failure, 1, true, Mode::Command, &Policy::default(), jitter);
+        let delay = wish + Duration::from_millis(spread);
+        assert_eq!(decision, Decision::Retry { delay, counted: false, next_submission: false });
+    }
+}
+
+#[test]
+fn a_refused_account_is_left_alone_for_the_longest_wait_from_the_first_attempt() {
+    let cap = Policy::default().backoff_cap;
+    for attempt in [1, 99] {
+        let decide =
+            |jitter| decide(&Failure::blocked("x"), attempt, true, Mode::Command, &Policy::default(), jitter);
+        assert_eq!(decide(0.0), Decision::Block { delay: cap / 2 });
+        assert_eq!(decide(1.0), Decision::Block { delay: cap });
+    }
 }
 
 fn any_duration() -> impl Strategy<Value = Duration> {

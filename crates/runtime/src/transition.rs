@@ -233,6 +233,14 @@ mod tests {
     }
 
     #[test]
+    fn the_final_states_are_those_that_nothing_leaves() {
+        for state in STATES {
+            let stays = HAPPENINGS.iter().all(|happening| next(state, *happening).is_none());
+            assert_eq!(state.is_final(), stays, "{}", state.as_str());
+        }
+    }
+
+    #[test]
     fn every_state_that_may_have_an_effect_in_flight_holds_its_key() {
         for state in STATES {
             let in_flight = matches!(state, S::Running | S::Unknown | S::Manual);

@@ -113,6 +113,7 @@ mod tests {
         for currency in Currency::all() {
             assert!(seen.insert(currency.code()), "{currency} twice");
             assert_eq!(Currency::new(&currency.code().to_uppercase()), Ok(currency));
+            assert_eq!(currency.to_string(), currency.code(), "errors name the currency");
             assert_eq!(serde_json::json!(currency.wire()), currency.code());
         }
         assert!(seen.len() > 130);

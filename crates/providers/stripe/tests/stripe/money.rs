@@ -23,6 +23,7 @@ fn decimals_are_those_of_the_currency() {
 #[test]
 fn what_the_currency_cannot_hold_is_refused_not_rounded() {
     assert!(matches!(minor("80.5", "JPY"), Err(MoneyError::TooPrecise { decimals: 0, .. })));
+    assert!(matches!(minor("80.05", "JPY"), Err(MoneyError::TooPrecise { decimals: 0, .. })));
     assert!(matches!(minor("1.005", "USD"), Err(MoneyError::TooPrecise { decimals: 2, .. })));
     assert!(matches!(minor("5.124", "KWD"), Err(MoneyError::Indivisible { step: 10, .. })));
     assert!(matches!(minor("5.50", "ISK"), Err(MoneyError::Indivisible { step: 100, .. })));
@@ -31,6 +32,12 @@ fn what_the_currency_cannot_hold_is_refused_not_rounded() {
     for text in ["", ".", "1.", ".5", "-1", "+1", " 1", "1e3", "1,5", "1.2.3", "0x1", "١"] {
         assert_eq!(minor(text, "USD"), Err(MoneyError::NotDecimal), "{text:?}");
     }
+}
+
+#[test]
+fn an_unknown_code_is_named_but_never_quoted_at_length() {
+    let pasted = "pasted! ".repeat(20);
+    assert_eq!(minor("1", &pasted), Err(MoneyError::UnknownCurrency("pasted! ".to_owned())));
 }
 
 #[test]
@@ -45,9 +52,14 @@ fn what_a_webhook_says_is_compared_in_minor_units() -> Result<(), MoneyError> {
 
 #[test]
 fn payouts_of_some_currencies_are_whole() -> Result<(), MoneyError> {
-    let forint = |text| Amount::parse(text, Currency::new("huf")?);
-    assert!(forint("10.45")?.check_payout().is_err());
-    assert!(forint("10.00")?.check_payout().is_ok());
+    for code in ["huf", "twd"] {
+        let payout = |text| Amount::parse(text, Currency::new(code)?)?.check_payout();
+        for fraction in ["10.45", "10.50"] {
+            assert!(matches!(payout(fraction), Err(MoneyError::Indivisible { step: 100, .. })), "{fraction}");
+        }
+        assert_eq!(payout("11.00"), Ok(()));
+    }
+    assert_eq!(Amount::parse("10.45", Currency::new("usd")?)?.check_payout(), Ok(()));
     Ok(())
 }
 
@@ -60,6 +72,7 @@ fn a_stored_amount_is_checked_when_it_is_read() {
         r#"{"minor":0,"currency":"eur"}"#,
         r#"{"minor":10.5,"currency":"eur"}"#,
         r#"{"minor":1234,"currency":"kwd"}"#,
+        r#"{"minor":1000,"currency":"eur","decimals":2}"#,
     ] {
         assert!(read(text).is_err(), "{text}");
     }
