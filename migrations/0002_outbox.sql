@@ -16,7 +16,7 @@ create table backline.outbox (
     causation_id uuid,
     traceparent text,
     tracestate text,
-    occurred_at timestamptz not null,
+    occurred_at timestamptz not null check (occurred_at between '2000-01-01 00:00:00+00' and '9999-01-01 00:00:00+00'),
     payload jsonb not null,
     encryption_key_ref text,
     offers integer not null default 0,

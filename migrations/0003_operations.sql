@@ -10,7 +10,7 @@ create table backline.intake (
     input jsonb not null,
     input_version integer not null,
     delay interval,
-    expires_at timestamptz,
+    expires_at timestamptz check (expires_at between '2000-01-01 00:00:00+00' and '9999-01-01 00:00:00+00'),
     serial_key text,
     priority smallint not null,
     correlation_id uuid not null,
@@ -129,7 +129,7 @@ create table backline.operation (
     nonce bigint,
     lease_id bigint,
     cancel_requested_at timestamptz,
-    expires_at timestamptz,
+    expires_at timestamptz check (expires_at between '2000-01-01 00:00:00+00' and '9999-01-01 00:00:00+00'),
     failure_class text,
     failure_code text,
     failure_detail text,
@@ -416,3 +416,17 @@ select backline.ensure_partitions();
 create table backline.operation_history_standard_default partition of backline.operation_history_standard default;
 create table backline.operation_history_financial_default partition of backline.operation_history_financial default;
 create table backline.attempt_evidence_default partition of backline.attempt_evidence default;
+
+create function backline.wake_blocked(account text) returns bigint language sql volatile as $$
+    -- Lanes are lowered last and under their locks, as in every statement that makes an operation due.
+    with o as (update backline.operation o set due_at = clock_timestamp() from backline.kind k
+         where k.kind = o.kind and k.provider_account = account and o.state = 'ready' and o.failure_class = 'blocked' and o.due_at > clock_timestamp()
+        returning o.kind, o.organization, o.priority, o.due_at),
+    l as (insert into backline.ready_lane as l (kind, organization, priority, next_due)
+        select kind, organization, priority, min(due_at) from o group by 1, 2, 3 order by 1, 2, 3
+        on conflict (kind, organization, priority) do update set next_due = least(l.next_due, excluded.next_due),
+            mark_due = least(l.mark_due, excluded.next_due),
+            mark_id = case when excluded.next_due <= l.mark_due then '00000000-0000-0000-0000-000000000000' else l.mark_id end)
+    select count(*) from o
+$$;
+comment on function backline.wake_blocked(text) is 'Makes due what waits because the provider had refused the account; for whoever lifts the pause.';

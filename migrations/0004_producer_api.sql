@@ -138,7 +138,9 @@ create function backline.emit_event(
     topic text default 'domain-events'
 ) returns uuid language plpgsql volatile as $$
 declare
-    v_id uuid;
+    -- uuid7() written out. Nothing of the row is read back: producers may insert into the outbox and not look at it.
+    v_id uuid := (overlay(lpad(to_hex((extract(epoch from clock_timestamp()) * 1000000)::bigint * 512 / 125), 15, '0') placing '7' from 13 for 0)
+        || substr(gen_random_uuid()::text, 20))::uuid;
     v_asleep boolean;
 begin
     -- This runs inside every business transaction, where each expression of the function is prepared anew: one condition and one statement
@@ -152,13 +154,12 @@ begin
         return backline.emit_rare_event(event_type, organization, project, aggregate_type, aggregate_id, payload, schema_version,
             aggregate_version, correlation_id, causation_id, traceparent, tracestate, event_id, topic);
     end if;
-    insert into backline.outbox as o (lane, id, event_type, schema_version, organization, project, topic, aggregate_type, aggregate_id,
+    insert into backline.outbox (lane, id, event_type, schema_version, organization, project, topic, aggregate_type, aggregate_id,
         aggregate_version, correlation_id, causation_id, traceparent, tracestate, occurred_at, payload)
-    select backline.lane_of(organization, aggregate_type, aggregate_id), n.id, event_type, schema_version, organization, project, topic,
-        aggregate_type, aggregate_id, aggregate_version, coalesce(correlation_id, n.id), causation_id, traceparent, tracestate, now(), payload
-      from backline.uuid7() as n(id)
-    returning o.id, exists (select from backline.sleeper s where s.channel = 'backline_outbox' and s.asleep_until > clock_timestamp())
-      into v_id, v_asleep;
+    values (backline.lane_of(organization, aggregate_type, aggregate_id), v_id, event_type, schema_version, organization, project, topic,
+        aggregate_type, aggregate_id, aggregate_version, coalesce(correlation_id, v_id), causation_id, traceparent, tracestate, now(), payload)
+    returning exists (select from backline.sleeper s where s.channel = 'backline_outbox' and s.asleep_until > clock_timestamp())
+      into v_asleep;
     if v_asleep then
         perform pg_notify('backline_outbox', '');
     end if;
@@ -220,9 +221,21 @@ comment on function backline.emit_events(text[], uuid[], uuid[], text[], text[],
     is 'Appends many events, an array for each argument of emit_event. Ids come back in order. All or none.';
 
 create function backline.emit_events(events jsonb) returns uuid[] language plpgsql volatile as $$
+declare
+    v_stray text;
 begin
     if jsonb_typeof(events) is distinct from 'array' then
         raise exception 'emit_events: events must be a JSON array' using errcode = '22023';
+    end if;
+    -- A misspelled optional argument would be stored as its default.
+    select case when jsonb_typeof(x.item) <> 'object' then format('events[%s] must be an object', x.ord - 1)
+            else format('events[%s] has "%s", which is no argument of emit_event', x.ord - 1, left(k.key, 100)) end into v_stray
+      from jsonb_array_elements(events) with ordinality x(item, ord)
+      left join lateral jsonb_object_keys(case when jsonb_typeof(x.item) = 'object' then x.item end) k(key) on true
+     where jsonb_typeof(x.item) <> 'object' or k.key <> all ('{event_type,organization,project,aggregate_type,aggregate_id,payload,schema_version,aggregate_version,correlation_id,causation_id,traceparent,tracestate,event_id,topic}'::text[])
+     order by x.ord limit 1;
+    if v_stray is not null then
+        raise exception 'emit_events: %', v_stray using errcode = '22023';
     end if;
     return (select coalesce(backline.emit_events(array_agg(e.event_type), array_agg(e.organization),
                 array_agg(e.project), array_agg(e.aggregate_type), array_agg(e.aggregate_id),
@@ -281,6 +294,9 @@ begin
     end if;
     if delay < interval '0' or delay > interval '366 days' then
         raise exception 'enqueue_operation: delay must be between 0 and 366 days' using errcode = '22023';
+    end if;
+    if expires_at not between timestamptz '2000-01-01 00:00:00+00' and timestamptz '9999-01-01 00:00:00+00' then
+        raise exception 'enqueue_operation: expires_at must lie between the years 2000 and 9999' using errcode = '22023';
     end if;
     if traceparent is not null and (length(traceparent) <> 55 or traceparent !~ '^[0-9a-f][0-9a-f]-[0-9a-f]+-[0-9a-f]+-[0-9a-f][0-9a-f]$'
         or substr(traceparent, 36, 1) <> '-') then

@@ -70,6 +70,9 @@ pub(crate) async fn resume(pool: &PgPool, args: PauseArgs, output: &Output) -> a
             sqlx::query_file!("sql/add_audit.sql", args.actor, "resume", None::<Uuid>, args.reason, detail)
                 .execute(&mut *tx)
                 .await?;
+            if args.scope == Scope::Provider {
+                sqlx::query_file_scalar!("sql/wake_blocked.sql", name).fetch_one(&mut *tx).await?;
+            }
             sqlx::query_file!("sql/ring_intake.sql").execute(&mut *tx).await?;
         }
         Ok::<_, sqlx::Error>(lifted)

@@ -65,6 +65,9 @@ impl Default for RelayConfig {
     }
 }
 
+/// Far above any publish request, and within what PostgreSQL takes as a timeout.
+const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
+
 /// A setting that cannot work; the text names it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{setting}: {reason}")]
@@ -103,6 +106,12 @@ impl RelayConfig {
             ("backoff_max", self.backoff_max >= self.backoff_start, "is shorter than backoff_start"),
             ("unmarked_every", !self.unmarked_every.is_zero(), "is zero"),
             ("stall_after", self.stall_after > self.poll, "is not longer than poll"),
+            ("reoffer_every", !self.reoffer_every.is_zero(), "is zero"),
+            (
+                "lease",
+                self.lease <= LONGEST_LEASE,
+                "is longer than a day, for which a dead relay would hold its lanes",
+            ),
             ("max_offers", self.max_offers >= 1, "is below 1"),
         ];
         match checks.into_iter().find(|(_, good, _)| !good) {

@@ -30,6 +30,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let _telemetry = init_telemetry("backline-relay", &settings.log, settings.otlp_endpoint.as_deref())?;
     let config = settings.relay();
     config.check()?;
+    settings.check()?;
 
     let metrics = PrometheusBuilder::new()
         // Buckets, because summaries of several replicas cannot be added up.

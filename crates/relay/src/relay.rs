@@ -9,9 +9,11 @@ use crate::trail::Trail;
 use backline_broker::Broker;
 use backline_outbox::Doorbell;
 use backline_outbox::drain::{DrainError, LaneHold, TakenLane, release_lane, take_lanes};
+use futures_util::FutureExt;
 use rand::Rng;
 use sqlx::PgPool;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -160,7 +162,12 @@ async fn take(shared: &Arc<Shared>, lanes: &mut JoinSet<LaneResult>) -> Result<b
 }
 
 async fn run_lane(shared: Arc<Shared>, taken: TakenLane) -> LaneResult {
-    let result = work_lane(&shared, &taken).await;
+    // A lane that panicked must be accounted for like any other, or its lease would be renewed for ever.
+    let Ok(result) = AssertUnwindSafe(work_lane(&shared, &taken)).catch_unwind().await else {
+        metrics::counter!("backline_relay_lane_panics_total").increment(1);
+        tracing::error!(lane = taken.hold.lane, "lane panicked; its lease runs out and it is taken anew");
+        return (taken.hold, Ok(()));
+    };
     if let Err(DrainError::Database(_)) = &result {
         // Best effort, so that the lane need not wait for its lease to end; the mark stays where it was.
         let _ = release_lane(&shared.pool, &taken, taken.mark).await;
@@ -186,8 +193,7 @@ fn reap(shared: &Shared, ended: Option<Result<LaneResult, tokio::task::JoinError
             }
         }
         Some(Err(panic)) => {
-            metrics::counter!("backline_relay_lane_panics_total").increment(1);
-            tracing::error!(%panic, "lane task ended abnormally, its lease runs out");
+            tracing::error!(%panic, "lane task was cancelled");
         }
     }
     true

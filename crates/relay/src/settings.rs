@@ -1,7 +1,7 @@
 //! Command line and environment of the relay.
 
 use backline_broker::BrokerConfig;
-use backline_relay::RelayConfig;
+use backline_relay::{RelayConfig, SettingError};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -73,6 +73,25 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Checks what only this binary knows: the ways to the database and the broker.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    pub(crate) fn check(&self) -> Result<(), SettingError> {
+        let bad = |setting, reason| Err(SettingError { setting, reason });
+        // One is read for the metrics, the lanes renew on another while a third records.
+        if self.connections < 3 {
+            return bad("connections", "is below 3");
+        }
+        if self.acquire_timeout.is_zero() {
+            return bad("acquire_timeout", "is zero");
+        }
+        if self.channels == 0 {
+            return bad("channels", "is zero");
+        }
+        Ok(())
+    }
+
     pub(crate) fn relay(&self) -> RelayConfig {
         RelayConfig {
             // Two processes with one configured name are told apart by people, too.

@@ -28,6 +28,10 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A loop panicked: the process stopped claiming, drained, and must be started anew. The panic's own text is on
+    /// standard error.
+    #[error("{0} panicked")]
+    Panicked(&'static str),
     /// The broker refused.
     #[error("broker: {0}")]
     Broker(String),

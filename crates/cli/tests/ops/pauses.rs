@@ -34,3 +34,24 @@ async fn a_name_that_nothing_has_is_not_paused(pool: PgPool) -> Result<()> {
     assert!(answer.error().contains("known: payments"), "{}", answer.error());
     Ok(())
 }
+
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
+async fn what_met_a_refused_account_is_due_when_the_account_is_resumed(pool: PgPool) -> Result<()> {
+    kind(&pool, "test.pay", false).await?;
+    let met = operation(&pool, "a", "ready", None).await?;
+    let other = operation(&pool, "b", "ready", None).await?;
+    sqlx::query("update backline.operation set due_at = now() + interval '1 hour', failure_class = case id when $1 then 'blocked' else 'transient' end")
+        .bind(met)
+        .execute(&pool)
+        .await?;
+    sqlx::query("update backline.ready_lane set next_due = now() + interval '1 hour', mark_due = now() + interval '1 hour'")
+        .execute(&pool)
+        .await?;
+    backline(&pool, &["pause", "provider", "stripe:platform", "--reason", "revoked key"]).await?;
+    backline(&pool, &["resume", "provider", "stripe:platform", "--reason", "new key"]).await?;
+    let due = "select (select due_at <= now() from backline.operation where id = $1), (select due_at <= now() from backline.operation where id = $2),
+        (select bool_and(next_due <= now() and mark_due <= now()) from backline.ready_lane)";
+    let due: (bool, bool, bool) = sqlx::query_as(due).bind(met).bind(other).fetch_one(&pool).await?;
+    assert_eq!(due, (true, false, true));
+    Ok(())
+}

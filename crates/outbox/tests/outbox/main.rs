@@ -2,4 +2,5 @@
 
 mod append;
 mod doorbell;
+mod producer_role;
 mod transaction;

@@ -71,6 +71,16 @@ impl Budgets {
         limits: HashMap<String, ProviderBudget>,
     ) -> Result<Self, Error> {
         for (account, limit) in &limits {
+            let usable = |value: f64| value.is_finite() && value > 0.0;
+            if !usable(limit.rate) || !usable(limit.burst) || limit.concurrency < 1 {
+                return Err(Error::Setting {
+                    name: "budget",
+                    reason: format!(
+                        "of {account}: rate and burst must be positive and finite, concurrency at least 1; they are {}, {} and {}",
+                        limit.rate, limit.burst, limit.concurrency
+                    ),
+                });
+            }
             sqlx::query_file!("sql/budget_declare.sql", account, limit.rate, limit.burst, limit.concurrency)
                 .execute(&pool)
                 .await?;

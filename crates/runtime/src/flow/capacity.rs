@@ -3,6 +3,9 @@
 use crate::Error;
 use std::time::Duration;
 
+/// Far above any request, and within what PostgreSQL takes as a timeout.
+const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
+
 /// Limits of one worker process, checked against each other at start.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Capacity {
@@ -95,6 +98,21 @@ impl Capacity {
         }
         if self.poll.is_zero() {
             return bad("poll", "must not be zero".into());
+        }
+        if self.acquire_timeout.is_zero() {
+            return bad("acquire_timeout", "must not be zero".into());
+        }
+        if self.deliveries == 0 || self.delivery_bytes == 0 {
+            return bad("deliveries", "and delivery_bytes must be at least 1".into());
+        }
+        if self.lease > LONGEST_LEASE {
+            return bad(
+                "lease",
+                format!(
+                    "{:?} is longer than {LONGEST_LEASE:?}, for which a dead process would hold its work",
+                    self.lease
+                ),
+            );
         }
         Ok(())
     }

@@ -22,7 +22,12 @@ pub(crate) async fn declare(pool: &PgPool, workload: &str, handlers: &Handlers) 
         let resumed =
             sqlx::query_file_scalar!("sql/resume_accounts.sql", &accounts).fetch_all(&mut *tx).await?;
         for account in resumed {
-            tracing::warn!(provider = account, "resumed a provider account that the breaker had paused");
+            let woken = sqlx::query_file_scalar!("sql/wake_blocked.sql", account).fetch_one(&mut *tx).await?;
+            tracing::warn!(
+                provider = account,
+                woken,
+                "resumed a provider account that the breaker had paused"
+            );
         }
         Ok::<_, Error>(())
     })

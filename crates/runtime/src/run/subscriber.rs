@@ -297,7 +297,8 @@ impl Subscriber {
     ) -> Result<(), Error> {
         metrics::counter!("backline_deliveries_parked_total", "consumer" => self.consumer.name(), "state" => state.to_owned())
             .increment(1);
-        tracing::error!(consumer = self.consumer.name(), state, reason, "delivery parked");
+        let id = event.map(tracing::field::display);
+        tracing::error!(consumer = self.consumer.name(), event.id = id, state, reason, "delivery parked");
         let mut hash = Sha256::new();
         match event {
             Some(id) => hash.update(id.as_bytes()),

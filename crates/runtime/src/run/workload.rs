@@ -17,10 +17,12 @@ use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
 use backline_broker::{Broker, BrokerConfig, FlowLimits};
 use backline_outbox::Doorbell;
+use futures_util::FutureExt;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -146,6 +148,9 @@ impl Workload {
         let capacity = self.config.capacity.clone();
         let longest = self.handlers.values().map(|h| h.spec().request_timeout).max().unwrap_or_default();
         capacity.check(longest)?;
+        if self.config.sweep.is_zero() {
+            return Err(Error::Setting { name: "sweep", reason: "must not be zero".to_owned() });
+        }
         let process = Uuid::new_v4();
         let pools = Pools::connect(&self.config, &self.name).await?;
         backline_outbox::check_schema(&pools.work).await?;
@@ -205,10 +210,11 @@ impl Workload {
             metrics: self.metrics,
         };
         let loops = TaskTracker::new();
+        let watch = Watch { soft: soft.clone(), panicked: Arc::default() };
         for subscriber in
             subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await?
         {
-            loops.spawn(subscriber.run());
+            loops.spawn(watch.over("subscriber", subscriber.run()));
         }
         let pages = CancellationToken::new();
         if let Some(listen) = self.config.health_listen {
@@ -219,10 +225,10 @@ impl Workload {
         let sweep = Sweep { pool: pools.work.clone(), kinds, every: self.config.sweep, soft: soft.clone() };
         sweep.before_claims().await;
         let swept = Arc::clone(&kick);
-        loops.spawn(async move { sweep.run(&swept).await });
+        loops.spawn(watch.over("sweep", async move { sweep.run(&swept).await }));
         tracing::info!(workload = self.name, %process, "started");
         println!("ready");
-        loops.spawn(claims.run());
+        loops.spawn(watch.over("claim loop", claims.run()));
         loops.close();
         soft.cancelled().await;
         tracing::info!(workload = self.name, "stopping: no new claims");
@@ -244,7 +250,29 @@ impl Workload {
         let _ = tokio::time::timeout(capacity.acquire_timeout, slices).await;
         pages.cancel();
         tracing::info!(workload = self.name, drained, written, "stopped");
+        if let Some(name) = watch.panicked.get() {
+            return Err(Error::Panicked(name));
+        }
         Ok(if drained && written { Exit::Drained } else { Exit::Abandoned })
+    }
+}
+
+/// Stops the process when a loop dies: half a worker looks alive and does nothing.
+struct Watch {
+    soft: CancellationToken,
+    panicked: Arc<OnceLock<&'static str>>,
+}
+
+impl Watch {
+    fn over<F: Future<Output = ()>>(&self, name: &'static str, work: F) -> impl Future<Output = ()> + use<F> {
+        let (soft, panicked) = (self.soft.clone(), Arc::clone(&self.panicked));
+        async move {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                tracing::error!(name, "a loop panicked; this process stops");
+                let _ = panicked.set(name);
+                soft.cancel();
+            }
+        }
     }
 }
 
