@@ -1,6 +1,7 @@
 //! Field cases of the database and the network before it: half-open sockets, servers that turn read-only, failover,
 //! deadlocks, and outages at the worst moment.
 
+use backline_outbox::run_tx;
 use backline_promises::check::{self, Expected};
 use backline_promises::{Reply, SCRIPTED, Stack, Then, enqueue_in, eventually};
 use serde_json::json;
@@ -60,6 +61,38 @@ async fn a_deadlock_repeats_the_whole_transaction_and_spends_nothing() -> anyhow
     check::settled(&stack, &Expected { committed: vec![id], ..Expected::recovered() }).await?;
     assert!(stack.metric(SCRIPTED, "backline_tx_retries_total")? >= 2.0);
     assert_eq!(stack.effects().calls().len(), 5);
+    Ok(())
+}
+
+/// Case 43, the natural half: two producers ask for the same operations in opposite order, and two workers accept them.
+#[tokio::test]
+async fn overlapping_requests_in_opposite_order_never_deadlock() -> anyhow::Result<()> {
+    const ROUNDS: usize = 200;
+    const KEYS: usize = 10;
+    let plan = Stack::builder().worker_as("first", SCRIPTED).worker_as("second", SCRIPTED);
+    let stack = plan.start().await?;
+    let organization = Uuid::now_v7();
+    let ask = async |round: usize, backwards: bool| {
+        run_tx!(stack.pool(), "test.overlap", |tx| async {
+            let mut ids = Vec::with_capacity(KEYS);
+            for n in 0..KEYS {
+                let n = if backwards { KEYS - 1 - n } else { n };
+                let key = format!("{round}-{n}");
+                ids.push(enqueue_in(tx, "effect.bare", organization, &key, &json!({})).await?);
+            }
+            Ok::<_, sqlx::Error>(ids)
+        })
+    };
+    let mut committed = Vec::new();
+    for round in 0..ROUNDS {
+        let (forwards, backwards) = tokio::try_join!(ask(round, false), ask(round, true))?;
+        assert_eq!(forwards, backwards.into_iter().rev().collect::<Vec<_>>());
+        committed.extend(forwards);
+    }
+    check::settled(&stack, &Expected { committed, ..Expected::default() }).await?;
+    assert_eq!(stack.effects().calls().len(), ROUNDS * KEYS);
+    let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
+    assert_eq!(stack.count(deadlocks).await?, 0);
     Ok(())
 }
 
