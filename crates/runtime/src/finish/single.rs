@@ -11,7 +11,9 @@ use crate::finish::{Ended, How};
 use crate::seeded;
 use backline_crash_point::seeded_bug;
 use backline_outbox::run_tx;
+use futures_util::FutureExt;
 use sqlx::{PgConnection, PgPool};
+use std::panic::AssertUnwindSafe;
 
 /// Writes one end. `Ok(false)` = fenced: the claim is no longer current, nothing was written except the evidence.
 pub(crate) async fn write(pool: &PgPool, handler: &dyn Handler, ended: &Ended) -> Result<bool, Error> {
@@ -93,7 +95,13 @@ async fn record(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> 
         detail: detail.as_deref().unwrap_or(""),
         output: output.as_deref(),
     };
-    handler.record(Record { tx, operation: &ended.claim.operation }, &ended.claim.input, ending).await
+    let recording =
+        handler.record(Record { tx, operation: &ended.claim.operation }, &ended.claim.input, ending);
+    // Uncaught it would leave the claim to its lease, and the same panic would come back with every one.
+    AssertUnwindSafe(recording)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_panic| Err(Error::Record("record panicked".to_owned())))
 }
 
 type Next = (Vec<(uuid::Uuid, String)>, Vec<MadeReady>);

@@ -11,6 +11,7 @@ mod shutdown;
 mod start;
 mod subscriber;
 mod sweep;
+mod watch;
 mod watermark;
 mod workload;
 

@@ -12,17 +12,16 @@ use crate::run::eager::Eager;
 use crate::run::pools::Pools;
 use crate::run::subscriber::{AnyConsumer, Subscriber};
 use crate::run::sweep::Sweep;
+use crate::run::watch::Watch;
 use crate::run::watermark::Watermark;
 use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
 use backline_broker::{Broker, BrokerConfig, FlowLimits};
 use backline_outbox::Doorbell;
-use futures_util::FutureExt;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -162,13 +161,15 @@ impl Workload {
         let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
         let keeper = LeaseKeeper::new(capacity.lease, process);
         let heartbeat = CancellationToken::new();
-        let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
-        let slices = tokio::spawn(budgets.clone().keep(heartbeat.clone()));
+        let watch = Watch::new(soft.clone());
+        let renewing = keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone());
+        let heart = tokio::spawn(watch.over("heartbeat", renewing));
+        let slices = tokio::spawn(watch.over("budget", budgets.clone().keep(heartbeat.clone())));
         let own = usize::try_from(capacity.connections).unwrap_or(8);
         let kick = self.kick;
         let (finisher, ends) =
             Finisher::new(pools.work.clone(), Arc::clone(&handlers), Arc::clone(&kick), own);
-        let finishing = tokio::spawn(finisher.run());
+        let finishing = tokio::spawn(watch.over("finisher", finisher.run()));
         let claiming = Arc::new(Progress::new("claim loop", STALLED_AFTER));
         let running = TaskTracker::new();
         let repeats: Vec<i32> = handlers
@@ -210,7 +211,6 @@ impl Workload {
             metrics: self.metrics,
         };
         let loops = TaskTracker::new();
-        let watch = Watch { soft: soft.clone(), panicked: Arc::default() };
         for subscriber in
             subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await?
         {
@@ -250,29 +250,10 @@ impl Workload {
         let _ = tokio::time::timeout(capacity.acquire_timeout, slices).await;
         pages.cancel();
         tracing::info!(workload = self.name, drained, written, "stopped");
-        if let Some(name) = watch.panicked.get() {
+        if let Some(name) = watch.panicked() {
             return Err(Error::Panicked(name));
         }
         Ok(if drained && written { Exit::Drained } else { Exit::Abandoned })
-    }
-}
-
-/// Stops the process when a loop dies: half a worker looks alive and does nothing.
-struct Watch {
-    soft: CancellationToken,
-    panicked: Arc<OnceLock<&'static str>>,
-}
-
-impl Watch {
-    fn over<F: Future<Output = ()>>(&self, name: &'static str, work: F) -> impl Future<Output = ()> + use<F> {
-        let (soft, panicked) = (self.soft.clone(), Arc::clone(&self.panicked));
-        async move {
-            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                tracing::error!(name, "a loop panicked; this process stops");
-                let _ = panicked.set(name);
-                soft.cancel();
-            }
-        }
     }
 }
 
