@@ -189,5 +189,5 @@ async fn membership_that_changes_all_the_time_converges() -> anyhow::Result<()> 
         0
     );
     assert_eq!(stack.overlapping_calls()?, Vec::<String>::new());
-    Ok(())
+    check::conversations(&stack).await
 }

@@ -29,6 +29,8 @@ enum Scenario {
     CancelledWhileRunning,
     PanickingAfterTheReply,
     LateRequest,
+    JoinedWhileLooking,
+    DeletedInDoubt,
 }
 
 impl Scenario {
@@ -50,6 +52,8 @@ impl Scenario {
             Self::CancelledWhileRunning => s::cancelled_while_running(env).await,
             Self::PanickingAfterTheReply => s::panicking_after_the_reply(env).await,
             Self::LateRequest => s::late_request(env).await,
+            Self::JoinedWhileLooking => s::joined_while_looking(env).await,
+            Self::DeletedInDoubt => s::deleted_in_doubt(env).await,
         }
     }
 }
@@ -74,6 +78,9 @@ const SEEDED: &[Seeded] = &[
     Seeded(22, "cancelling a running payment loses its result", Scenario::CancelledWhileRunning),
     Seeded(23, "a panic after the reply is dead", Scenario::PanickingAfterTheReply),
     Seeded(24, "a sleeper's request leaves after its lease", Scenario::LateRequest),
+    Seeded(25, "a newer generation is dropped when an older attempt ends", Scenario::JoinedWhileLooking),
+    Seeded(26, "the serial key is freed on unknown", Scenario::DeletedInDoubt),
+    Seeded(27, "a SID is lost with its row", Scenario::DeletedInDoubt),
 ];
 
 /// One run of a scenario, with a defect or without.

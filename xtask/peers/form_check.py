@@ -1,4 +1,4 @@
-"""Stripe's form-encoded requests against Stripe's OpenAPI description."""
+"""Form-encoded requests against a provider's own OpenAPI description."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def typed(value, schema):
 
 
 def closed(schema):
-    """The same schema with every object refusing what it does not name: Stripe answers `parameter_unknown`."""
+    """The same schema with every object refusing what it does not name."""
     if isinstance(schema, list):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
@@ -63,7 +63,7 @@ def plain(schema):
 
 
 class Description:
-    """Stripe's own description of its API."""
+    """A provider's own description of its API."""
 
     def __init__(self, file):
         with open(file, encoding="utf-8") as text:
@@ -77,11 +77,11 @@ class Description:
             for template in self.paths
             if method in self.paths[template] and re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", template), path)
         ]
-        assert found, f"Stripe has no {method} {path}"
+        assert found, f"there is no {method} {path}"
         return min(found, key=lambda template: template.count("{"))
 
     def problems(self, method, path, form):
-        """What Stripe would not take, each with its place."""
+        """What the provider would not take, each with its place."""
         endpoint = self.paths[self.template(method, path)][method]
         if method == "get":
             inputs = [one for one in endpoint.get("parameters", []) if one["in"] == "query"]
@@ -90,10 +90,12 @@ class Description:
         else:
             schema = endpoint["requestBody"]["content"]["application/x-www-form-urlencoded"]["schema"]
         schema = closed(schema)
-        return told(Draft7Validator(schema).iter_errors(typed(parse(form), schema)))
+        # References are read from the root of the document.
+        whole = {"allOf": [schema], "components": self.components}
+        return told(Draft7Validator(whole).iter_errors(typed(parse(form), schema)))
 
     def answer_problems(self, method, path, status, answer):
-        """What Stripe would not say, each with its place. Fields that are left out or added are not problems."""
+        """What the provider would not say, each with its place. Fields that are left out or added are not problems."""
         answers = self.paths[self.template(method, path)][method]["responses"]
         described = answers.get(str(status), answers["default"])
         schema = plain(described["content"]["application/json"]["schema"])

@@ -1,4 +1,7 @@
-"""Passes every request on and writes it down. Arguments: host:port of the upstream, file for one JSON object a line."""
+"""Passes every request on and writes it down. Arguments: host:port of the upstream, file for one JSON object a line.
+
+A request with the header `x-peers-spoil`, a JSON object, gets an answer with these fields in it instead of its own.
+"""
 
 import http.client
 import http.server
@@ -28,6 +31,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.write_down(body, None, b"null")
             self.close_connection = True
             return
+        spoil = self.headers.get("x-peers-spoil")
+        if spoil:
+            reply = json.dumps({**json.loads(reply), **json.loads(spoil)}).encode()
         self.write_down(body, answer.status, reply)
         self.send_response_only(answer.status)
         for name, value in answer.getheaders():
@@ -53,7 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "version": self.headers.get("stripe-version"),
             "key": self.headers.get("idempotency-key"),
             "status": status,
-            "reply": json.loads(reply),
+            "reply": json.loads(reply or b"null"),
         }
         with lock, open(RECORD, "a", encoding="utf-8") as record:
             record.write(json.dumps(line) + "\n")

@@ -8,6 +8,7 @@
 //! | `stripe-sdk` | Stripe's Python library | the sandbox |
 //! | `stripe-bodies` | Stripe's OpenAPI description | every request that the payments worker sends, every answer |
 //! | `stripe-replay` | stripe-stateful-mock, on idempotency keys | the sandbox |
+//! | `twilio-wire` | Prism on Twilio's OpenAPI description | every request that the Twilio worker sends, every answer |
 //! | `provider-faults` | microburst's faults on HTTP | worker and runtime: no payment lost or doubled |
 //! | `broker-faults` | microburst's faults on gRPC | relay and runtime: no event lost, no payment doubled |
 //!
@@ -34,8 +35,13 @@ use tally::Tally;
 use tools::Tools;
 
 /// Everything that the checks start.
-const PROGRAMS: [&str; 4] =
-    ["backline-pubsub-emulator", "backline-sandbox", "backline-relay", "backline-payments"];
+const PROGRAMS: [&str; 5] = [
+    "backline-pubsub-emulator",
+    "backline-sandbox",
+    "backline-relay",
+    "backline-payments",
+    "backline-twilio",
+];
 
 /// Runs the checks.
 ///

@@ -2,9 +2,11 @@
 
 use crate::error::ConnectError;
 use crate::publish::Lanes;
+use crate::settings;
 use google_cloud_auth::credentials::anonymous;
+use google_cloud_gax::exponential_backoff::ExponentialBackoff;
 use google_cloud_gax::exponential_backoff::ExponentialBackoffBuilder;
-use google_cloud_gax::retry_policy::{NeverRetry, RetryPolicyExt};
+use google_cloud_gax::retry_policy::{LimitedElapsedTime, NeverRetry, RetryPolicyExt};
 use google_cloud_pubsub::client::{BasePublisher, Subscriber, SubscriptionAdmin, TopicAdmin};
 use google_cloud_pubsub::retry_policy::RetryableErrors;
 use std::sync::Arc;
@@ -53,7 +55,7 @@ impl Broker {
     /// Builds the clients. Connections are made lazily, so an unreachable broker is not an error here.
     ///
     /// # Errors
-    /// Credentials that cannot be loaded, or an endpoint that is not a host and port.
+    /// Credentials that cannot be loaded, a project that cannot be one, or an endpoint that is not a host and port.
     pub async fn connect(config: BrokerConfig) -> Result<Self, ConnectError> {
         // Google's crates are built without a default; the error means that main has installed one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -61,24 +63,21 @@ impl Broker {
             project: config.project.clone(),
             source,
         };
+        settings::project_id(&config.project).map_err(|e| failed(e.into()))?;
+        if let Some(host) = &config.emulator_host {
+            settings::emulator_host(host).map_err(|e| failed(e.into()))?;
+        }
         let mut publisher = BasePublisher::builder()
             .with_grpc_subchannel_count(config.channels)
             // One attempt per call: the relay's own backoff decides about the next, with the same bytes, and sees
             // every failure. The limit is also the deadline of that attempt.
             .with_retry_policy(NeverRetry.with_time_limit(config.publish_timeout));
         let mut subscriber = Subscriber::builder().with_grpc_subchannel_count(config.channels);
-        // Google's default repeats for up to a minute; start-up and probes want an answer.
-        let admin_policy = || RetryableErrors.with_time_limit(Duration::from_secs(5));
-        let backoff = || {
-            ExponentialBackoffBuilder::new()
-                .with_initial_delay(Duration::from_millis(100))
-                .with_maximum_delay(Duration::from_secs(1))
-                .clamp()
-        };
         let mut topics =
-            TopicAdmin::builder().with_retry_policy(admin_policy()).with_backoff_policy(backoff());
-        let mut subscriptions =
-            SubscriptionAdmin::builder().with_retry_policy(admin_policy()).with_backoff_policy(backoff());
+            TopicAdmin::builder().with_retry_policy(admin_limit()).with_backoff_policy(admin_backoff());
+        let mut subscriptions = SubscriptionAdmin::builder()
+            .with_retry_policy(admin_limit())
+            .with_backoff_policy(admin_backoff());
         if let Some(host) = &config.emulator_host {
             let endpoint = format!("http://{host}");
             publisher =
@@ -103,11 +102,31 @@ impl Broker {
 
     /// Full resource name of a topic id.
     pub(crate) fn topic_name(&self, topic: &str) -> String {
-        format!("projects/{}/topics/{topic}", self.inner.config.project)
+        self.full_name("topics", topic)
     }
 
     /// Full resource name of a subscription id.
     pub(crate) fn subscription_name(&self, subscription: &str) -> String {
-        format!("projects/{}/subscriptions/{subscription}", self.inner.config.project)
+        self.full_name("subscriptions", subscription)
     }
+
+    /// What lies in another project is called by its full name already; ids have no slash.
+    fn full_name(&self, collection: &str, id: &str) -> String {
+        if id.starts_with("projects/") {
+            return id.to_owned();
+        }
+        format!("projects/{}/{collection}/{id}", self.inner.config.project)
+    }
+}
+
+/// Google's default repeats for up to a minute; start-up, probes and people want an answer.
+pub(crate) fn admin_limit() -> LimitedElapsedTime<RetryableErrors> {
+    RetryableErrors.with_time_limit(Duration::from_secs(5))
+}
+
+pub(crate) fn admin_backoff() -> ExponentialBackoff {
+    ExponentialBackoffBuilder::new()
+        .with_initial_delay(Duration::from_millis(100))
+        .with_maximum_delay(Duration::from_secs(1))
+        .clamp()
 }

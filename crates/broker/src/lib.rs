@@ -10,16 +10,25 @@
 mod admin;
 mod connect;
 mod delivery;
+mod difference;
 mod error;
+mod grants;
+mod mend;
 mod publish;
 mod pump;
+mod settings;
 mod size;
 mod subscribe;
+mod topology;
 
-pub use admin::{DeadLetter, SubscriptionSpec};
 pub use connect::{Broker, BrokerConfig};
 pub use delivery::Delivery;
+pub use difference::{Change, Difference, FieldDifference, Resource};
 pub use error::{AdminError, ConnectError, PublishError};
+pub use grants::Grant;
+pub use mend::Mended;
 pub use publish::{MessageId, Outgoing};
+pub use settings::{SettingError, emulator_host, project_id};
 pub use size::{MAX_MESSAGE_BYTES, MAX_REQUEST_BYTES, MAX_REQUEST_MESSAGES};
 pub use subscribe::{Connection, FlowLimits, Subscription};
+pub use topology::{DeadLetter, SubscriptionSpec, Topology, TopologyError, written};

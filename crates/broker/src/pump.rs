@@ -174,6 +174,9 @@ impl Pump {
         match self.broker.probe_subscription(&self.subscription).await {
             Ok(()) => Connection::Up,
             Err(error) if error.is_permission_denied() => Connection::Up,
+            Err(error) if error.is_not_found() => Connection::Down {
+                reason: format!("{error}; `backline topology apply` makes what a worker declares"),
+            },
             Err(error) => Connection::Down { reason: error.to_string() },
         }
     }

@@ -6,6 +6,8 @@ use crate::dev::DevArgs;
 use crate::doctor::DoctorArgs;
 use crate::ops::OpsCommand;
 use crate::pause::PauseArgs;
+use crate::pubsub::PubsubArgs;
+use crate::topology::TopologyCommand;
 use clap::{Parser, Subcommand};
 
 /// Durable side effects from PostgreSQL: set up, look into, repair and try out.
@@ -39,6 +41,11 @@ pub(crate) enum Command {
     Pause(PauseArgs),
     /// Lift a pause.
     Resume(PauseArgs),
+    /// Topics and subscriptions as workers declare them: show, compare with the broker, make true.
+    Topology {
+        #[command(subcommand)]
+        command: TopologyCommand,
+    },
     /// Run everything on this machine for development, until Ctrl-C.
     Dev(DevArgs),
     /// Pay a thousand times while processes are killed and the provider lies, and balance the books.
@@ -54,4 +61,6 @@ pub(crate) enum Command {
 pub(crate) struct ExplainArgs {
     /// Event id, operation id, provider reference (`tr_…`), operation key or aggregate id.
     pub(crate) subject: String,
+    #[command(flatten)]
+    pub(crate) pubsub: PubsubArgs,
 }

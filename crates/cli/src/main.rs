@@ -11,6 +11,8 @@ mod migrate;
 mod ops;
 mod output;
 mod pause;
+mod pubsub;
+mod topology;
 
 use anyhow::Context;
 use args::{Args, Command};
@@ -29,12 +31,14 @@ enum Verdict {
 async fn main() -> ExitCode {
     let args = Args::parse();
     let output = Output::new(args.json);
+    // As `diff` has it: 1 is an answer, 2 the lack of one. Scripts that act on a difference must tell them apart.
+    let no_answer = if matches!(args.command, Command::Topology { .. }) { 2 } else { 1 };
     match run(args, &output).await {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::FAILURE,
         Err(error) => {
             output.error(&error);
-            ExitCode::FAILURE
+            ExitCode::from(no_answer)
         }
     }
 }
@@ -45,11 +49,10 @@ async fn run(args: Args, output: &Output) -> anyhow::Result<Verdict> {
         Command::Migrate => migrate::run(&db::connect(url.as_deref()).await?, output).await,
         Command::Doctor(args) => doctor::run(url.as_deref(), args, output).await,
         Command::Ops { command } => ops::run(&db::connect(url.as_deref()).await?, command, output).await,
-        Command::Explain(args) => {
-            explain::run(&db::connect(url.as_deref()).await?, &args.subject, output).await
-        }
+        Command::Explain(args) => explain::run(&db::connect(url.as_deref()).await?, &args, output).await,
         Command::Pause(args) => pause::pause(&db::connect(url.as_deref()).await?, args, output).await,
         Command::Resume(args) => pause::resume(&db::connect(url.as_deref()).await?, args, output).await,
+        Command::Topology { command } => topology::run(command, output).await,
         Command::Dev(args) => dev::run(args, output).await,
         Command::Demo(args) => demo::run(args, output).await,
         Command::Bench(args) => {

@@ -3,6 +3,7 @@
 use crate::Verdict;
 use crate::output::{Output, table};
 use anyhow::Context;
+use backline_outbox::applied_migrations;
 use serde::Serialize;
 use sqlx::PgPool;
 
@@ -17,14 +18,15 @@ struct Applied {
 }
 
 pub(crate) async fn run(pool: &PgPool, output: &Output) -> anyhow::Result<Verdict> {
-    let before = applied(pool).await?;
+    let before = applied_migrations(pool).await?;
+    let known = |version| before.iter().any(|row| row.version == version && row.success);
     MIGRATIONS.run(pool).await.context("migrations")?;
     let list: Vec<Applied> = MIGRATIONS
         .iter()
         .map(|migration| Applied {
             version: migration.version,
             description: migration.description.to_string(),
-            now: !before.contains(&migration.version),
+            now: !known(migration.version),
         })
         .collect();
     output.answer(&list, || {
@@ -35,16 +37,4 @@ pub(crate) async fn run(pool: &PgPool, output: &Output) -> anyhow::Result<Verdic
         table(&["version", "description", "state"], rows)
     })?;
     Ok(Verdict::Good)
-}
-
-/// Versions that the database has, none before the first migration.
-pub(crate) async fn applied(pool: &PgPool) -> sqlx::Result<Vec<i64>> {
-    let exists: bool =
-        sqlx::query_scalar("select to_regclass('backline.migration') is not null").fetch_one(pool).await?;
-    if !exists {
-        return Ok(Vec::new());
-    }
-    sqlx::query_scalar("select version from backline.migration where success order by version")
-        .fetch_all(pool)
-        .await
 }

@@ -12,11 +12,13 @@ mod error;
 mod operation;
 mod run_tx;
 mod schema;
+mod session;
 
 pub use append::{NewEvent, append, append_all};
 pub use doorbell::Doorbell;
 pub use error::AppendError;
 pub use operation::{NewOperation, enqueue};
-pub use run_tx::{AsTransient, Repetitions, Tx, TxName};
-pub use schema::{MIGRATIONS, SchemaError, check_schema};
+pub use run_tx::{AsTransient, BeginTx, Repetitions, Tx, TxName};
+pub use schema::{AppliedMigration, MIGRATIONS, SchemaError, applied_migrations, check_schema};
+pub use session::Session;
 pub use sqlx::PgConnection;

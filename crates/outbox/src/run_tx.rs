@@ -3,7 +3,8 @@
 //! A body may run several times, so it must decide the same thing from the same inputs: ids come from outside, and
 //! locks and constraints tell a repetition that its first run was committed (architecture, "Ambiguous COMMIT").
 
-use sqlx::{PgConnection, PgPool};
+use crate::Session;
+use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -37,7 +38,7 @@ macro_rules! tx_name {
     };
 }
 
-/// Runs the body in one transaction and commits it: `run_tx!(pool, "name", |tx| async { …; Ok::<_, E>(value) })`.
+/// Runs the body in one transaction and commits it: `run_tx!(source, "name", |tx| async { …; Ok::<_, E>(value) })`.
 ///
 /// `tx` is a `&mut PgConnection`. Serialization failures (40001), deadlocks (40P01) and lost connections repeat the
 /// whole body, a COMMIT whose reply was lost included: the repetition meets its own rows and must take that as
@@ -47,11 +48,12 @@ macro_rules! tx_name {
 /// [`AsTransient`].
 #[macro_export]
 macro_rules! run_tx {
-    ($pool:expr, $name:literal, |$tx:ident| $body:expr) => {{
+    ($source:expr, $name:literal, |$tx:ident| $body:expr) => {{
+        use $crate::BeginTx as _;
         let mut repetitions = $crate::Repetitions::new($name);
         loop {
             let result = 'once: {
-                let mut transaction = match $crate::Tx::begin($pool, $crate::tx_name!($name)).await {
+                let mut transaction = match ($source).begin_tx($crate::tx_name!($name)).await {
                     Ok(transaction) => transaction,
                     Err(error) => break 'once Err(error.into()),
                 };
@@ -75,26 +77,47 @@ macro_rules! run_tx {
     }};
 }
 
-/// An open transaction; dropped without [`commit`](Tx::commit) it rolls back. Only `run_tx!` makes one.
-#[derive(Debug)]
-pub struct Tx {
-    inner: sqlx::Transaction<'static, sqlx::Postgres>,
-    name: TxName,
-}
-
-impl Tx {
-    /// Begins.
+/// Where `run_tx!` begins: a pool, or a [`Session`] that keeps its connection. Only `run_tx!` needs it in scope.
+pub trait BeginTx {
+    /// Begins on a connection of the pool.
     ///
     /// # Errors
     /// The database's, a pool that has no free connection in time included.
-    #[expect(clippy::disallowed_methods, reason = "the one home of begin and commit")]
-    pub async fn begin(pool: &PgPool, name: TxName) -> Result<Self, sqlx::Error> {
-        backline_crash_point::reach(name.before_begin);
-        let inner = pool.begin().await?;
-        backline_crash_point::reach(name.after_begin);
-        Ok(Self { inner, name })
-    }
+    fn begin_tx(&self, name: TxName) -> impl Future<Output = Result<Tx<'static>, sqlx::Error>> + Send;
+}
 
+impl BeginTx for PgPool {
+    #[expect(clippy::disallowed_methods, reason = "the one home of begin and commit")]
+    async fn begin_tx(&self, name: TxName) -> Result<Tx<'static>, sqlx::Error> {
+        backline_crash_point::reach(name.before_begin);
+        let inner = self.begin().await?;
+        backline_crash_point::reach(name.after_begin);
+        Ok(Tx { inner, name })
+    }
+}
+
+impl Session {
+    /// Begins on the kept connection, or on a new one if the last transaction was not kept.
+    ///
+    /// # Errors
+    /// As [`BeginTx::begin_tx`].
+    #[expect(clippy::disallowed_methods, reason = "the one home of begin and commit")]
+    pub async fn begin_tx(&mut self, name: TxName) -> Result<Tx<'_>, sqlx::Error> {
+        backline_crash_point::reach(name.before_begin);
+        let inner = self.connection().await?.begin().await?;
+        backline_crash_point::reach(name.after_begin);
+        Ok(Tx { inner, name })
+    }
+}
+
+/// An open transaction; dropped without [`commit`](Tx::commit) it rolls back. Only `run_tx!` makes one.
+#[derive(Debug)]
+pub struct Tx<'c> {
+    inner: Transaction<'c, Postgres>,
+    name: TxName,
+}
+
+impl Tx<'_> {
     /// The connection that statements run on.
     pub fn connection(&mut self) -> &mut PgConnection {
         &mut self.inner

@@ -61,12 +61,7 @@ pub enum SchemaError {
 /// # Errors
 /// [`SchemaError`], naming found and needed version.
 pub async fn check_schema(pool: &PgPool) -> Result<(), SchemaError> {
-    let recorded: bool =
-        sqlx::query_scalar("select to_regclass($1) is not null").bind(RECORD).fetch_one(pool).await?;
-    let applied: Vec<Applied> = match recorded {
-        true => sqlx::query_as(include_str!("../sql/applied_migrations.sql")).fetch_all(pool).await?,
-        false => Vec::new(),
-    };
+    let applied = applied_migrations(pool).await?;
     let known: Vec<(i64, &[u8])> =
         MIGRATIONS.iter().map(|migration| (migration.version, migration.checksum.as_ref())).collect();
     if let Some(newer) = compare(&known, &applied)? {
@@ -76,16 +71,32 @@ pub async fn check_schema(pool: &PgPool) -> Result<(), SchemaError> {
     Ok(())
 }
 
+/// What the database's record says was applied, in order of version; nothing before the first migration.
+///
+/// # Errors
+/// The record could not be read.
+pub async fn applied_migrations(pool: &PgPool) -> sqlx::Result<Vec<AppliedMigration>> {
+    let recorded: bool =
+        sqlx::query_scalar("select to_regclass($1) is not null").bind(RECORD).fetch_one(pool).await?;
+    match recorded {
+        true => sqlx::query_as(include_str!("../sql/applied_migrations.sql")).fetch_all(pool).await,
+        false => Ok(Vec::new()),
+    }
+}
+
 /// A row of the record.
 #[derive(Debug, Clone, sqlx::FromRow)]
-struct Applied {
-    version: i64,
-    checksum: Vec<u8>,
-    success: bool,
+pub struct AppliedMigration {
+    /// Its number.
+    pub version: i64,
+    /// Hash of its text, as `backline migrate` computed it.
+    pub checksum: Vec<u8>,
+    /// False: begun and never completed.
+    pub success: bool,
 }
 
 /// The database's version when it is newer than what is known.
-fn compare(known: &[(i64, &[u8])], applied: &[Applied]) -> Result<Option<i64>, SchemaError> {
+fn compare(known: &[(i64, &[u8])], applied: &[AppliedMigration]) -> Result<Option<i64>, SchemaError> {
     let needed = known.last().map_or(0, |(version, _)| *version);
     let mut found = None;
     for (version, checksum) in known {
@@ -102,12 +113,12 @@ fn compare(known: &[(i64, &[u8])], applied: &[Applied]) -> Result<Option<i64>, S
 
 #[cfg(test)]
 mod tests {
-    use super::{Applied, compare};
+    use super::{AppliedMigration, compare};
 
     const KNOWN: [(i64, &[u8]); 2] = [(1, b"one"), (2, b"two")];
 
-    fn applied(rows: &[(i64, &[u8])]) -> Vec<Applied> {
-        let row = |(version, checksum): &(i64, &[u8])| Applied {
+    fn applied(rows: &[(i64, &[u8])]) -> Vec<AppliedMigration> {
+        let row = |(version, checksum): &(i64, &[u8])| AppliedMigration {
             version: *version,
             checksum: checksum.to_vec(),
             success: true,
@@ -115,7 +126,7 @@ mod tests {
         rows.iter().map(row).collect()
     }
 
-    fn refusal(applied: &[Applied]) -> String {
+    fn refusal(applied: &[AppliedMigration]) -> String {
         compare(&KNOWN, applied).err().map_or_else(String::new, |error| error.to_string())
     }
 

@@ -19,10 +19,10 @@ pub(crate) struct Settings {
     #[arg(long, env = "BACKLINE_RELAY_ACQUIRE_TIMEOUT", default_value = "5s", value_parser = humantime::parse_duration)]
     pub(crate) acquire_timeout: Duration,
     /// Google Cloud project.
-    #[arg(long, env = "PUBSUB_PROJECT_ID", default_value = "backline")]
+    #[arg(long, env = "PUBSUB_PROJECT_ID", default_value = "backline", value_parser = backline_broker::project_id)]
     project: String,
     /// Pub/Sub emulator as host:port; without it the real service.
-    #[arg(long, env = "PUBSUB_EMULATOR_HOST")]
+    #[arg(long, env = "PUBSUB_EMULATOR_HOST", value_parser = backline_broker::emulator_host)]
     emulator_host: Option<String>,
     /// Connections to Pub/Sub.
     #[arg(long, env = "BACKLINE_RELAY_CHANNELS", default_value_t = 2)]
@@ -114,7 +114,7 @@ impl Settings {
         BrokerConfig {
             publish_timeout: self.publish_timeout,
             channels: self.channels,
-            ..BrokerConfig::new(&self.project, self.emulator_host.clone().filter(|host| !host.is_empty()))
+            ..BrokerConfig::new(&self.project, self.emulator_host.clone())
         }
     }
 }

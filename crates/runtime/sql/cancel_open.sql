@@ -2,7 +2,8 @@
 with c as materialized (select operation_id, reason from backline.cancel_request order by operation_id limit $1 for update skip locked),
 p as materialized (select o.id from backline.operation o join c on c.operation_id = o.id where o.state in ('ready', 'waiting') order by o.id for update of o skip locked),
 k as (delete from backline.operation o using p, c where o.id = p.id and c.operation_id = o.id and o.state in ('ready', 'waiting') returning o.*, c.reason),
-h as (delete from backline.serial_hold s using k where s.organization = k.organization and s.serial_key = k.serial_key and s.operation_id = k.id),
+h as (delete from backline.serial_hold s using k cross join lateral (select x.ctid as at from backline.serial_hold x
+     where x.organization = k.organization and x.serial_key = k.serial_key and x.operation_id = k.id offset 0) x where s.ctid = x.at),
 i as (insert into backline.operation_history (id, generation, kind, organization, project, operation_key, occurrence, mode, outcome, code, detail, input,
         submission, attempt, serial_key, correlation_id, causation_id, traceparent, accepted_at, first_failed_at, retention_class)
     select k.id, k.desired_generation, k.kind, k.organization, k.project, k.operation_key, k.occurrence, k.mode, 'cancelled', 'cancel_requested', k.reason,

@@ -11,8 +11,8 @@ u as (update backline.operation o set state = 'ready', token = null, nonce = nul
         due_at = case when $9 then greatest(clock_timestamp(), p.absent_after) else clock_timestamp() end,
         failure_class = null, failure_code = null, failure_detail = null, failed_at = null, first_failed_at = null
      from p where o.id = p.id returning o.id, o.due_at),
-h as (delete from backline.serial_hold s using p where s.organization = p.organization and s.serial_key = p.serial_key and s.operation_id = p.id
-        and p.serial is distinct from 'fifo'),
+h as (delete from backline.serial_hold s using p cross join lateral (select x.ctid as at from backline.serial_hold x
+     where x.organization = p.organization and x.serial_key = p.serial_key and x.operation_id = p.id offset 0) x where s.ctid = x.at and p.serial is distinct from 'fifo'),
 i as (insert into backline.operation_history (id, generation, kind, organization, project, operation_key, occurrence, mode, outcome, code, detail, output,
         input, submission, attempt, token, nonce, serial_key, correlation_id, causation_id, traceparent, accepted_at, first_failed_at, retention_class)
     select p.id, p.claimed_generation, p.kind, p.organization, p.project, p.operation_key, p.occurrence, p.mode, d.outcome::backline.outcome_kind, d.code,

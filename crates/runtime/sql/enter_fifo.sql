@@ -5,8 +5,8 @@ h as (insert into backline.serial_hold (organization, serial_key, operation_id)
     select distinct on (organization, serial_key) organization, serial_key, id from n order by organization, serial_key, accepted_at
     on conflict do nothing returning operation_id),
 s as materialized (
-    select x.organization, x.serial_key from backline.serial_hold x
-     where exists (select from n where n.organization = x.organization and n.serial_key = x.serial_key) for share of x skip locked)
+    select x.organization, x.serial_key from (select distinct organization, serial_key from n) n cross join lateral (
+        select x.* from backline.serial_hold x where x.organization = n.organization and x.serial_key = n.serial_key for share skip locked) x)
 update backline.operation o set state = 'waiting', waiting_for = 'serial' from n
  where o.id = n.id and o.state = 'ready' and o.id not in (select operation_id from h)
    and (exists (select from s where s.organization = n.organization and s.serial_key = n.serial_key)

@@ -20,7 +20,8 @@ u as (update backline.operation o set state = d.state::backline.operation_state,
      from d, backline.kind k
     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and k.kind = o.kind
     returning o.id, o.kind, o.organization, o.priority, o.state, o.serial, o.serial_key, o.due_at),
-h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
+h as (delete from backline.serial_hold s using u cross join lateral (select x.ctid as at from backline.serial_hold x
+     where x.organization = u.organization and x.serial_key = u.serial_key and x.operation_id = u.id offset 0) x where s.ctid = x.at
         and u.state in ('ready', 'dead') and u.serial is distinct from 'fifo')
 select u.id, u.kind, u.organization, u.priority, (u.state = 'ready') as "ready!", u.due_at,
     case when u.state in ('ready', 'dead') and u.serial is distinct from 'fifo' then u.serial_key end as released_key from u

@@ -14,7 +14,8 @@ u as (update backline.operation o set state = case when p.clean then 'ready' els
      from p where o.id = p.id returning o.*, p.token as held_token, p.clean),
 e as (insert into backline.attempt_evidence (operation_id, generation, submission, attempt, token, fenced, class, code)
     select id, coalesce(claimed_generation, 1), submission, attempt, held_token, false, failure_class, failure_code from u),
-h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id
+h as (delete from backline.serial_hold s using u cross join lateral (select x.ctid as at from backline.serial_hold x
+     where x.organization = u.organization and x.serial_key = u.serial_key and x.operation_id = u.id offset 0) x where s.ctid = x.at
         and u.clean and u.serial is distinct from 'fifo'),
 x as (delete from backline.lease where id in (select id from l) and (select count(*) from u) >= 0)
 select u.id, u.kind, u.organization, u.priority, u.clean as "ready!", u.due_at,

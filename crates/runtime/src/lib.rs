@@ -13,6 +13,8 @@ mod run;
 mod seeded;
 pub mod transition;
 
+pub use backline_broker::{DeadLetter, SubscriptionSpec, Topology};
+
 pub use author::{
     Command, Conclusion, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Read, Reconcile, Record,
     Serial, Step,

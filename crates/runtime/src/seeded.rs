@@ -5,9 +5,10 @@ use crate::Error;
 use crate::claim::Claim;
 use backline_crash_point::seeded_bug;
 use sqlx::{PgConnection, PgPool};
+use std::collections::HashMap;
 use uuid::Uuid;
 
-/// 4: complete without token check. 5: complete without generation check.
+/// 4: complete without token check. 5: complete without generation check. 25: the newer generation is dropped.
 pub(crate) async fn before_finish(tx: &mut PgConnection, claim: &Claim) -> Result<(), Error> {
     let (id, fence) = (claim.operation.id, claim.fence);
     if seeded_bug(4) {
@@ -20,7 +21,24 @@ pub(crate) async fn before_finish(tx: &mut PgConnection, claim: &Claim) -> Resul
             .execute(&mut *tx)
             .await?;
     }
+    if seeded_bug(25) {
+        sqlx::query_file!("sql/seeded/complete_under_newest.sql", id, fence.token, fence.nonce)
+            .execute(&mut *tx)
+            .await?;
+    }
     Ok(())
+}
+
+/// 26: the serial key is freed on unknown. Answers whose it was.
+pub(crate) async fn free_keys(
+    tx: &mut PgConnection,
+    left: &[Uuid],
+) -> Result<HashMap<Uuid, String>, sqlx::Error> {
+    if !seeded_bug(26) {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query_file!("sql/seeded/free_key_of_unknown.sql", left).fetch_all(tx).await?;
+    Ok(rows.into_iter().map(|row| (row.operation_id, row.serial_key)).collect())
 }
 
 /// 21: identity lost between the hot table and history.

@@ -7,6 +7,7 @@
 mod broken;
 mod broker;
 mod calls;
+mod conversations;
 mod database;
 pub(crate) mod metrics;
 mod pace;
@@ -15,6 +16,7 @@ mod secrets;
 
 pub use broken::{Broken, promised};
 pub use calls::{Seen, seen};
+pub use conversations::{conversation_violations, conversations};
 pub use pace::most_in_flight;
 pub use resources::memory;
 pub use secrets::CANARY;

@@ -3,6 +3,7 @@
 use crate::check::promised;
 use crate::programs::{Addresses, EMULATOR, PAYMENTS, RELAY, SANDBOX, Settings, local, relay, worker};
 use crate::sweep::invariants::Intended;
+use crate::sweep::rooms::Rooms;
 use crate::{CrashPlan, LIMIT, Member, Ready, Stack, TimedOut, eventually, http};
 use anyhow::Context;
 use backline_dev_cluster::paths;
@@ -25,6 +26,8 @@ pub struct Bench {
     sets: u32,
     intended: Vec<Intended>,
     patience: Duration,
+    /// The other producer, where there is one.
+    pub(super) rooms: Option<Rooms>,
 }
 
 impl Bench {
@@ -64,6 +67,7 @@ impl Bench {
             sets: 0,
             intended: Vec::new(),
             patience: LIMIT,
+            rooms: None,
         })
     }
 
@@ -104,7 +108,7 @@ impl Bench {
         self.add(name, PAYMENTS, settings, env, Ready::Answers(health))
     }
 
-    fn add(
+    pub(super) fn add(
         &mut self,
         name: &str,
         program: &str,
@@ -140,6 +144,11 @@ impl Bench {
     /// Broker, provider and database.
     pub fn stack(&mut self) -> &mut Stack {
         &mut self.stack
+    }
+
+    /// Where the parts of the stack are.
+    pub(super) fn addresses(&self) -> &Addresses {
+        &self.at
     }
 
     /// The database, reached through another port: a proxy's.

@@ -15,7 +15,9 @@
 //! | `tx.read` | authoritative state read before a convergence | D1, D2 |
 //! | `broker.ack` | acknowledgement handed to the client | C11, C12, C16 |
 //! | `tx.claim` | intake folded, operations claimed | C3, D1 |
-//! | `stripe.request` | first byte of a POST, its answer | C4, C5, C6 |
+//! | `stripe.request`, `twilio.request` | first byte of a write, its answer | C4, C5, C6, D2, D3 |
+//! | `tx.guard` | frozen instruction compared with the committed state | D1 |
+//! | `tx.mark_left` | a request without a key at the provider may leave from now on | C3, C4 |
 //! | `tx.finish`, `tx.finish_one` | outcome, children, completion, departures | C7 to C10, C15, D3, D4, U2, Q1 |
 //! | `tx.evidence` | reply of a fenced holder kept | U1 |
 //! | `tx.claim_unknown` | unknown repeated or looked up | U1, U3, U4 |
@@ -73,6 +75,30 @@ pub const WORKER: &[&str] = &[
 /// Of the worker, on occasion: the reply of a holder that lost its claim.
 pub const WORKER_SOMETIMES: &[&str] = &["tx.evidence"];
 
+/// Transactions and calls of the Twilio worker that every run passes. It has no consumer, so no delivery.
+pub const TWILIO: &[&str] = &[
+    "tx.backstop",
+    "tx.cancel",
+    "tx.claim",
+    "tx.claim_unknown",
+    "tx.declare",
+    "tx.finish_one",
+    "tx.guard",
+    "tx.incarnation",
+    "tx.mark_left",
+    "tx.partitions",
+    "tx.read",
+    "tx.reclaim",
+    "tx.renew_lease",
+    "twilio.request",
+];
+
+/// Of the Twilio worker, on occasion: attempts that end in a batch.
+pub const TWILIO_SOMETIMES: &[&str] = &["tx.evidence", "tx.finish"];
+
+/// Around every write of the Twilio worker, whatever its kind.
+pub const REQUESTS: [&str; 2] = ["twilio.request.before", "twilio.request.after"];
+
 /// Transactions that only read, or that sweep and declare without deciding about an operation.
 pub const QUIET: &[&str] = &[
     "tx.accept_parked",
@@ -87,6 +113,12 @@ pub const QUIET: &[&str] = &[
     "tx.relay.read",
     "tx.relay.required",
 ];
+
+/// Whether a site belongs to a transaction that decides nothing.
+#[must_use]
+pub fn quiet(site: &str) -> bool {
+    QUIET.iter().any(|quiet| site.strip_prefix(quiet).is_some_and(|rest| rest.starts_with('.')))
+}
 
 /// Compares what a recording run has reached with what is known: nothing may be missing, nothing may be new.
 ///

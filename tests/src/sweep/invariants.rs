@@ -68,10 +68,12 @@ pub async fn violations(bench: &Bench) -> anyhow::Result<Vec<String>> {
     if stuck != 0 {
         wrong.push(format!("{stuck} operations stopped by themselves"));
     }
-    let expected = Expected {
-        committed: bench.intended().iter().map(Intended::operation).collect(),
-        ..Expected::default()
-    };
+    let mut committed: Vec<Uuid> = bench.intended().iter().map(Intended::operation).collect();
+    if let Some(rooms) = &bench.rooms {
+        committed.extend(&rooms.owed);
+        wrong.extend(check::conversation_violations(bench.parts()).await?);
+    }
+    let expected = Expected { committed, ..Expected::default() };
     if let Err(error) = check::invariants(bench.parts(), &expected).await {
         wrong.push(error.downcast::<Broken>()?.to_string());
     }

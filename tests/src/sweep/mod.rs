@@ -10,12 +10,16 @@ mod bench;
 pub mod boundary;
 mod failover;
 mod invariants;
+mod rooms;
 pub mod scenario;
 mod shards;
 mod visit;
+mod written;
 
 pub use bench::Bench;
 pub use failover::failover_to_a_stale_standby;
 pub use invariants::{Intended, must_hold, violations};
+pub use rooms::Change;
 pub use shards::in_parallel;
-pub use visit::{Role, Visit, open, record, visits};
+pub use visit::{Role, Visit, open, open_rooms, record, record_rooms, request_visits, visits};
+pub use written::Written;

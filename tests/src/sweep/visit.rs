@@ -1,6 +1,6 @@
 //! One fault at one boundary.
 
-use crate::sweep::{Bench, boundary, must_hold};
+use crate::sweep::{Bench, Change, boundary, must_hold};
 use crate::{Action, CrashPlan, Site, eventually, http, recorded};
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -14,6 +14,8 @@ pub enum Role {
     Relay,
     /// The payments worker.
     Worker,
+    /// The Twilio worker.
+    Twilio,
 }
 
 impl Role {
@@ -22,6 +24,24 @@ impl Role {
         match self {
             Role::Relay => ("relay", "relay-2"),
             Role::Worker => ("worker", "worker-2"),
+            Role::Twilio => ("twilio", "twilio-2"),
+        }
+    }
+
+    /// Adds a member that is not started yet.
+    fn add(self, bench: &mut Bench, name: &str, env: &[(&str, String)]) -> anyhow::Result<()> {
+        match self {
+            Role::Relay => bench.add_relay(name, env),
+            Role::Worker => bench.add_worker(name, env),
+            Role::Twilio => bench.add_twilio(name, env),
+        }
+    }
+
+    /// Gives it one set of work.
+    async fn work(self, bench: &mut Bench) -> anyhow::Result<()> {
+        match self {
+            Role::Relay | Role::Worker => bench.pay().await,
+            Role::Twilio => bench.converse().await,
         }
     }
 }
@@ -35,11 +55,14 @@ pub struct Visit {
     pub site: Site,
     /// What happens.
     pub action: Action,
+    /// What leads there; without it a whole set of work does.
+    pub change: Option<Change>,
 }
 
 impl fmt::Display for Visit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of the {:?} at {}#{}", self.action, self.role, self.site.name, self.site.nth)
+        write!(f, "{:?} of the {:?} at {}#{}", self.action, self.role, self.site.name, self.site.nth)?;
+        self.change.map_or(Ok(()), |change| write!(f, " of {}", change.request()))
     }
 }
 
@@ -64,10 +87,7 @@ pub(crate) async fn populate(bench: &mut Bench) -> anyhow::Result<()> {
     for role in [Role::Relay, Role::Worker] {
         let (first, second) = role.members();
         for name in [first, second] {
-            match role {
-                Role::Relay => bench.add_relay(name, &[])?,
-                Role::Worker => bench.add_worker(name, &[])?,
-            }
+            role.add(bench, name, &[])?;
         }
     }
     // The worker first: it makes its subscription, and what is published before is owed to nobody.
@@ -75,6 +95,52 @@ pub(crate) async fn populate(bench: &mut Bench) -> anyhow::Result<()> {
     bench.member("relay")?.start()?;
     bench.settle_base().await?;
     bench.stack().add_faults(crate::SANDBOX, &slow())
+}
+
+/// Of conversations: every second creation loses its reply, so that each set has one in doubt, and closing takes longer
+/// than a third of a lease, so that leases are renewed while it runs.
+fn doubtful() -> Value {
+    json!([{"match": {"provider": "twilio", "kind": "conversation.create"}, "when": {"every": 2}, "fault": {"kind": "drop_reply"}},
+        {"match": {"provider": "twilio", "kind": "conversation.update"}, "per": "operation", "when": {"first": 1},
+            "fault": {"kind": "slow", "delay": "650ms"}}])
+}
+
+/// A bench with both Twilio workers, one of them running, and conversations that have come to rest.
+///
+/// # Errors
+/// It does not come up.
+pub async fn open_rooms(env: &[(&str, String)]) -> anyhow::Result<Bench> {
+    let mut bench = Bench::start(false, env).await?;
+    bench.install_rooms().await?;
+    let (first, second) = Role::Twilio.members();
+    for name in [first, second] {
+        bench.add_twilio(name, &[])?;
+    }
+    bench.member(first)?.start()?;
+    bench.stock().await?;
+    bench.stack().add_faults(crate::SANDBOX, &doubtful())?;
+    Ok(bench)
+}
+
+/// The recording run of conversations: one set of changes from the worker's start until everything has settled.
+///
+/// # Errors
+/// Something does not settle.
+pub async fn record_rooms() -> anyhow::Result<Vec<Site>> {
+    let mut bench = open_rooms(&[]).await?;
+    bench.member("twilio")?.kill9()?;
+    let file = bench.stack().dir().join("twilio.sites");
+    bench.add_twilio("twilio", &[("BACKLINE_CRASH_RECORD", file.display().to_string())])?;
+    bench.member("twilio")?.start()?;
+    bench.forget_slices().await?;
+    bench.converse().await?;
+    bench.settled().await?;
+    must_hold(&bench).await?;
+    eventually("each sweep to have gone round", async || {
+        Ok(recorded(&file)?.iter().any(|seen| seen.name == "tx.partitions.commit.after"))
+    })
+    .await?;
+    Ok(recorded(&file)?)
 }
 
 /// The recording run: one set of payments from the start of relay and worker until everything has settled.
@@ -88,10 +154,7 @@ pub async fn record() -> anyhow::Result<BTreeMap<&'static str, Vec<Site>>> {
         bench.member(name)?.kill9()?;
         let file = bench.stack().dir().join(format!("{name}.sites"));
         let env = [("BACKLINE_CRASH_RECORD", file.display().to_string())];
-        match role {
-            Role::Relay => bench.add_relay(name, &env)?,
-            Role::Worker => bench.add_worker(name, &env)?,
-        }
+        role.add(&mut bench, name, &env)?;
         bench.member(name)?.start()?;
         files.insert(name, file);
     }
@@ -119,10 +182,11 @@ pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
     let mut visits = Vec::new();
     for name in names {
         let last = sites.iter().filter(|site| site.name == name).map(|site| site.nth).max().unwrap_or(1);
-        let at = |nth, action| Visit { role, site: Site { name: name.to_owned(), nth }, action };
-        let quiet = boundary::QUIET
-            .iter()
-            .any(|quiet| name.strip_prefix(quiet).is_some_and(|rest| rest.starts_with('.')));
+        let at = |nth, action| {
+            let site = Site { name: name.to_owned(), nth };
+            Visit { role, site, action, change: None }
+        };
+        let quiet = boundary::quiet(name);
         let begins = name.contains(".begin.");
         visits.push(at(1, Action::Kill));
         // Before its first statement a late arrival differs in nothing from the first.
@@ -137,24 +201,47 @@ pub fn visits(role: Role, sites: &[Site]) -> Vec<Visit> {
     visits
 }
 
+/// Every kind of writing request of the Twilio worker, killed and paused before it leaves and when its answer is there. A
+/// worker that is paused before sends it when it wakes up, long after its lease.
+#[must_use]
+pub fn request_visits(sites: &[&str]) -> Vec<Visit> {
+    let mut visits = Vec::new();
+    for change in Change::ALL {
+        for name in sites {
+            for action in [Action::Kill, Action::Stop] {
+                let site = Site { name: (*name).to_owned(), nth: 1 };
+                visits.push(Visit { role: Role::Twilio, site, action, change: Some(change) });
+            }
+        }
+    }
+    visits
+}
+
 impl Visit {
-    /// Causes the fault during a set of payments, heals, waits for rest, and asks the invariants.
+    /// Causes the fault during a set of work, heals, waits for rest, and asks the invariants.
     ///
     /// # Errors
     /// The fault never fires, something does not come to rest, or an invariant is broken.
     pub async fn run(&self, bench: &mut Bench) -> anyhow::Result<()> {
         let (target, other) = self.role.members();
+        if self.role == Role::Twilio {
+            self.have_stock(bench).await?;
+        }
         if bench.member(target)?.process().is_ok() {
             // Not an orderly stop: what it held at the end of the run before is found by lease, like any other loss.
             bench.member(target)?.kill9()?;
         }
         bench.forget_slices().await?;
         let lost = lost_claims(bench).await?;
+        let asked = self.asked(bench)?;
         let dir = bench.stack().dir().join(format!("{:?}", self.action));
         std::fs::create_dir_all(&dir)?;
         let plan = CrashPlan::new(self.site.clone(), self.action, &dir);
         bench.member(target)?.launch_with(&plan)?;
-        bench.pay().await?;
+        match self.change {
+            Some(change) => drop(bench.change(change).await?),
+            None => self.role.work(bench).await?,
+        }
         self.until_fired(bench, &plan).await?;
         bench.forget_slices().await?;
         match self.action {
@@ -166,10 +253,7 @@ impl Visit {
             }
             _ => {
                 // With a port that is free now: a member that waits for its turn does not keep its own.
-                match self.role {
-                    Role::Relay => bench.add_relay(other, &[])?,
-                    Role::Worker => bench.add_worker(other, &[])?,
-                }
+                self.role.add(bench, other, &[])?;
                 bench.member(other)?.start()?;
                 bench.settled().await.context("while the zombie was stopped")?;
                 let lost = lost_claims(bench).await? - lost;
@@ -180,7 +264,23 @@ impl Visit {
                 bench.member(other)?.kill9()?;
             }
         }
+        anyhow::ensure!(self.change.is_none() || self.asked(bench)? > asked, "no such request was made");
         must_hold(bench).await
+    }
+
+    /// Requests of the visited kind that the provider has seen.
+    fn asked(&self, bench: &Bench) -> anyhow::Result<usize> {
+        let kind = self.change.map_or("", Change::request);
+        Ok(bench.parts().journal()?.iter().filter(|line| line["kind"] == kind).count())
+    }
+
+    /// Changes need conversations that are at rest, so a worker that is well.
+    async fn have_stock(&self, bench: &mut Bench) -> anyhow::Result<()> {
+        let (target, _) = self.role.members();
+        if bench.member(target)?.process().is_err() {
+            bench.member(target)?.start()?;
+        }
+        bench.stock().await
     }
 
     /// A site that counts by the clock is reached sooner or later; one that counts by work gets more work, and one that
@@ -196,9 +296,10 @@ impl Visit {
                 // The fault may hit in the middle of the answer.
                 let _ = http::call(health, "GET", "/metrics", &Value::Null);
             }
-            if bench.at_rest().await? && extra < 20 {
+            // One change leads to one request: where it did not, another would prove nothing.
+            if self.change.is_none() && bench.at_rest().await? && extra < 20 {
                 extra += 1;
-                bench.pay().await?;
+                self.role.work(bench).await?;
             }
             Ok(false)
         })

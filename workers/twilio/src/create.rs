@@ -103,6 +103,7 @@ impl Command for Create {
             Some("active") => Participants::<false>::KIND,
             Some("archived") => End::<true>::KIND,
             Some(_) => End::<false>::KIND,
+            None if backline_crash_point::seeded_bug(27) => Delete::KIND,
             None => {
                 let late = sqlx::query(include_str!("../sql/created_late.sql"));
                 late.bind(new.conversation).bind(made.sid.as_str()).execute(tx.connection()).await?;

@@ -4,6 +4,7 @@ use super::namespace::Namespace;
 use super::stack::{Stack, listening, program};
 use super::tally::{Stop, Tally};
 use super::tools::Tools;
+use crate::step;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::Launch;
 
@@ -15,6 +16,7 @@ pub(crate) const ALL: &[(&str, Check)] = &[
     ("stripe-sdk", stripe_sdk),
     ("stripe-replay", stripe_replay),
     ("stripe-bodies", stripe_bodies),
+    ("twilio-wire", twilio_wire),
     ("provider-faults", provider_faults),
     ("broker-faults", broker_faults),
 ];
@@ -71,6 +73,27 @@ fn stripe_bodies(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
     stack.worker(stack.emulator, proxy)?;
     let mut script = stack.script("stripe_bodies.py")?;
     Ok(tally.script(script.arg(openapi).arg(record), &tools.log("stripe-bodies.log"))?)
+}
+
+/// The worker's calls are written down, judged by Prism, and written down again by who has to answer them: what Prism
+/// refuses is in the first record and not in the second. Prism judges the answers as well.
+fn twilio_wire(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {
+    let (node, prism) = tools.prism()?;
+    let whole = tools.twilio_openapi()?;
+    let mut stack = Stack::start("twilio-wire", tools)?;
+    let closed = tools.log("twilio-wire.description.json");
+    step::run("description", tools.script("twilio_description.py")?.arg(whole).arg(&closed))?;
+    let (before, behind) = (tools.log("twilio-wire.before.ndjson"), tools.log("twilio-wire.behind.ndjson"));
+    let proxy = stack.server("recording_proxy.py")?.arg(stack.sandbox.to_string()).arg(&behind);
+    let upstream = stack.proxy(&proxy)?;
+    let judge = stack.prism(&node, &prism, &closed, upstream)?;
+    let proxy = stack.server("recording_proxy.py")?.arg(judge.to_string()).arg(&before);
+    let proxy = stack.proxy(&proxy)?;
+    stack.twilio(proxy)?;
+    let mut script = stack.script("twilio_wire.py")?;
+    script.arg(closed).arg(before).arg(behind).arg(format!("http://{judge}"));
+    script.arg(paths::workspace()?.join("examples/conversations/sql"));
+    Ok(tally.script(&mut script, &tools.log("twilio-wire.log"))?)
 }
 
 fn provider_faults(tools: &Tools, tally: &mut Tally) -> Result<(), Stop> {

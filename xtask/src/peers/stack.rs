@@ -7,6 +7,7 @@ use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, Process, free_port};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -140,13 +141,78 @@ impl<'a> Stack<'a> {
         Ok(())
     }
 
+    /// Prism on a description: refuses requests and answers that are not of it, and passes the others on.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(crate) fn prism(
+        &mut self,
+        node: &Path,
+        entry: &Path,
+        description: &Path,
+        upstream: SocketAddr,
+    ) -> io::Result<SocketAddr> {
+        let log = self.tools.log(&format!("{}.prism.log", self.check));
+        let _ = std::fs::remove_file(&log);
+        let launch = Launch::new(node, log)
+            .arg(entry)
+            .arg("proxy")
+            .arg("--errors")
+            .arg("--host")
+            .arg("127.0.0.1")
+            .arg("--port")
+            .arg(free_port()?.to_string())
+            .arg(description)
+            .arg(format!("http://{upstream}"));
+        self.proxy(&launch)
+    }
+
     /// Starts the payments worker.
     ///
     /// # Errors
     /// It does not start.
     pub(crate) fn worker(&mut self, pubsub: SocketAddr, stripe: SocketAddr) -> io::Result<()> {
+        let settings = [
+            ("STRIPE_BASE_URL", format!("http://{stripe}")),
+            ("STRIPE_API_KEY", "sk_test_peers".to_owned()),
+            ("STRIPE_REQUEST_TIMEOUT", "1s".to_owned()),
+            ("STRIPE_LINGER", "500ms".to_owned()),
+            ("STRIPE_LOOKUP_LAG", "300ms".to_owned()),
+            ("STRIPE_BACKOFF", "50ms".to_owned()),
+            ("STRIPE_SETTLEMENT_POLL", "200ms".to_owned()),
+        ];
+        self.start_worker("backline-payments", pubsub, settings)
+    }
+
+    /// Starts the Twilio worker. It consumes no events, but every worker wants a broker.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(crate) fn twilio(&mut self, twilio: SocketAddr) -> io::Result<()> {
+        let settings = [
+            ("TWILIO_BASE_URL", format!("http://{twilio}")),
+            // The sandbox's account, which takes every key of the right shape.
+            ("TWILIO_ACCOUNT_SID", "ACba5e000000000000000000000000ba5e".to_owned()),
+            ("TWILIO_API_KEY", "SK000000000000000000000000000000ee".to_owned()),
+            ("TWILIO_API_SECRET", "peers".to_owned()),
+            ("TWILIO_REQUEST_TIMEOUT", "1s".to_owned()),
+            ("TWILIO_LINGER", "500ms".to_owned()),
+            ("TWILIO_LOOKUP_LAG", "300ms".to_owned()),
+            ("TWILIO_BACKOFF", "50ms".to_owned()),
+            // One attempt of these may take a hundred calls.
+            ("TWILIO_RATE", "1000".to_owned()),
+        ];
+        self.start_worker("backline-twilio", self.emulator, settings)
+    }
+
+    fn start_worker<const N: usize>(
+        &mut self,
+        name: &str,
+        pubsub: SocketAddr,
+        settings: [(&str, String); N],
+    ) -> io::Result<()> {
         let health = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        let launch = program(self.tools, self.check, "backline-payments")?.envs([
+        let launch = program(self.tools, self.check, name)?.envs(settings).envs([
             ("DATABASE_URL", self.database.url()),
             ("PUBSUB_EMULATOR_HOST", pubsub.to_string()),
             ("PUBSUB_PROJECT_ID", PROJECT.to_owned()),
@@ -158,13 +224,6 @@ impl<'a> Stack<'a> {
             ("BACKLINE_COMMIT_LAG", "2s".to_owned()),
             ("BACKLINE_ACQUIRE_TIMEOUT", "2s".to_owned()),
             ("BACKLINE_GRACE", "5s".to_owned()),
-            ("STRIPE_BASE_URL", format!("http://{stripe}")),
-            ("STRIPE_API_KEY", "sk_test_peers".to_owned()),
-            ("STRIPE_REQUEST_TIMEOUT", "1s".to_owned()),
-            ("STRIPE_LINGER", "500ms".to_owned()),
-            ("STRIPE_LOOKUP_LAG", "300ms".to_owned()),
-            ("STRIPE_BACKOFF", "50ms".to_owned()),
-            ("STRIPE_SETTLEMENT_POLL", "200ms".to_owned()),
         ]);
         self.running.push(launch.start()?);
         self.health.push(health);

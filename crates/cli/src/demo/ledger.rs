@@ -1,6 +1,6 @@
 //! The books: what the application was promised, what the provider did, what the database says.
 
-use anyhow::Context;
+use super::journal::{self, Line};
 use reqwest::Client;
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
@@ -27,18 +27,6 @@ struct Total {
 struct Entry {
     applied: u64,
     settled: u64,
-}
-
-/// One line of `GET /journal`, as far as it is counted.
-#[derive(Debug, Deserialize)]
-struct Line {
-    method: String,
-    #[serde(default)]
-    applied: bool,
-    #[serde(default)]
-    replayed: bool,
-    #[serde(default)]
-    replied: serde_json::Value,
 }
 
 /// Counted faults and their mending.
@@ -93,15 +81,7 @@ pub(super) async fn balance(
     client: &Client,
     sandbox: &str,
 ) -> anyhow::Result<Balance> {
-    let ledger: Ledger = client
-        .get(format!("{sandbox}/ledger"))
-        .send()
-        .await
-        .and_then(reqwest::Response::error_for_status)
-        .context("sandbox /ledger")?
-        .json()
-        .await
-        .context("sandbox /ledger")?;
+    let ledger: Ledger = journal::page(client, sandbox, "/ledger").await?.json().await?;
     let applied = |id: &Uuid| ledger.operations.get(id).is_some_and(|entry| entry.applied > 0);
     let events: BTreeSet<Uuid> = accepted.values().map(|(event, _)| *event).collect();
     let paid: BTreeSet<Uuid> =
@@ -135,22 +115,19 @@ async fn stuck(pool: &PgPool) -> anyhow::Result<i64> {
 
 /// Counts what was done to the processes' work; a fault that never happened proves nothing.
 pub(super) async fn faults(pool: &PgPool, client: &Client, sandbox: &str) -> anyhow::Result<Faults> {
-    let journal =
-        client.get(format!("{sandbox}/journal")).send().await.context("sandbox /journal")?.text().await?;
-    let mut faults = Faults::default();
-    for text in journal.lines() {
-        let line: Line = serde_json::from_str(text).context("sandbox /journal")?;
-        faults.lost_replies +=
-            usize::from(line.method == "POST" && line.applied && line.replied == "dropped");
-        faults.throttled += usize::from(line.replied == 429);
-        faults.replayed_500 += usize::from(line.replayed && line.replied == 500);
-    }
-    let stale = "select count(*) from backline.attempt_evidence where fenced";
-    faults.stale_refused = sqlx::query_scalar(stale).fetch_one(pool).await?;
+    let lines = journal::of("stripe", client, sandbox).await?;
+    let count = |is: fn(&Line) -> bool| lines.iter().filter(|line| is(line)).count();
+    let stale = "select count(*) from backline.attempt_evidence e
+                 where e.fenced and exists (select from backline.operation_history h where h.id = e.operation_id and h.kind like 'stripe.%')";
     let resolved = "select count(distinct h.id) from backline.operation_history h join backline.attempt_evidence e on e.operation_id = h.id
-                    where e.class = 'unknown' and h.outcome = 'succeeded'";
-    faults.unknowns_resolved = sqlx::query_scalar(resolved).fetch_one(pool).await?;
-    Ok(faults)
+                    where e.class = 'unknown' and h.outcome = 'succeeded' and h.kind like 'stripe.%'";
+    Ok(Faults {
+        lost_replies: count(Line::lost_reply),
+        throttled: count(Line::throttled),
+        replayed_500: count(|line| line.replayed && line.replied == 500),
+        stale_refused: sqlx::query_scalar(stale).fetch_one(pool).await?,
+        unknowns_resolved: sqlx::query_scalar(resolved).fetch_one(pool).await?,
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
-//! `backline demo`: a thousand payments while processes are killed and the provider lies, and balanced books at the end.
+//! `backline demo`: a thousand payments, and conversations whose members come and go, while processes are killed and
+//! both providers lie; balanced books at the end.
 
 mod chaos;
+mod conversations;
 mod driver;
 mod freeze;
+mod journal;
 mod ledger;
 mod lies;
 mod report;
@@ -13,10 +16,11 @@ use crate::Verdict;
 use crate::output::Output;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use conversations::Chat;
 use driver::Driver;
 use freeze::Freezer;
 use indicatif::{ProgressBar, ProgressStyle};
-use report::Report;
+use report::{Conversations, Report};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use stage::Stage;
@@ -73,7 +77,7 @@ async fn in_dir(args: &DemoArgs, dir: &Path, output: &Output) -> anyhow::Result<
     let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build()?;
     let faults = dir.join("faults.json");
     std::fs::write(&faults, lies::standing().to_string())?;
-    output.say("starting PostgreSQL, Pub/Sub, the provider sandbox, two relays and two workers");
+    output.say("starting PostgreSQL, Pub/Sub, the sandbox of both providers, two relays and two workers of each kind");
     let stage = Stage::start(args.seed, &faults, args.seeded_bug.map(SeededBug::number), dir).await?;
     let url = stage.stack.database_url.clone();
     let sandbox = format!("http://{}", stage.stack.sandbox);
@@ -81,6 +85,9 @@ async fn in_dir(args: &DemoArgs, dir: &Path, output: &Output) -> anyhow::Result<
         "follow one payment while this runs: DATABASE_URL={url} backline explain pay_{}_00000",
         args.seed
     ));
+    let chat = Arc::new(Chat::new(pool(&url, 8)?, args.seed));
+    chat.prepare().await.context("tables of the example with conversations")?;
+    output.say(&format!("follow one conversation: DATABASE_URL={url} backline explain {}", chat.followed()));
 
     let pool = pool(&url, 4)?;
     let driver = Arc::new(Driver::new(self::pool(&url, 16)?, dir)?);
@@ -89,12 +96,15 @@ async fn in_dir(args: &DemoArgs, dir: &Path, output: &Output) -> anyhow::Result<
     let payments = driver::payments(args.seed, count);
     let bar = bar(u64::from(args.payments), "paying")?;
     let paying = tokio::spawn(Arc::clone(&driver).pay(payments));
+    let talking = tokio::spawn(Arc::clone(&chat).play(driver.progress(), count));
     let shown = tokio::spawn(show(bar.clone(), driver.progress()));
-    let freezer = Freezer::new(pool.clone());
+    let freezers = (&Freezer::new(pool.clone(), "stripe."), &Freezer::new(pool.clone(), "twilio."));
     // A bar that is not on a terminal shows nothing.
     let tell = |line: &str| if bar.is_hidden() { output.say(line) } else { bar.println(line) };
-    let raged = chaos::rage(stage, driver.progress(), count, &freezer, &client, tell);
-    let (mut stage, ()) = tokio::try_join!(raged, async { paying.await.context("driver")? })?;
+    let raged = chaos::rage(stage, driver.progress(), count, freezers, &client, tell);
+    let paid = async { paying.await.context("driver")? };
+    let talked = async { talking.await.context("conversations")? };
+    let (mut stage, (), acknowledged) = tokio::try_join!(raged, paid, talked)?;
     shown.abort();
 
     let seconds = started.elapsed().as_secs_f64();
@@ -113,12 +123,18 @@ async fn in_dir(args: &DemoArgs, dir: &Path, output: &Output) -> anyhow::Result<
         faults: ledger::faults(&pool, &client, &sandbox).await?,
         came_to_rest,
         balance: ledger::balance(&driver.accepted()?, &pool, &client, &sandbox).await?,
+        conversations: Conversations {
+            changes: acknowledged.changes,
+            ends: acknowledged.ends,
+            faults: conversations::faults(&pool, &client, &sandbox).await?,
+            balance: conversations::balance(&chat, &acknowledged, &pool, &client, &sandbox).await?,
+        },
     };
-    let story = report::one_story(&pool).await?;
+    let stories = [report::one_story(&pool).await?, conversations::one_story(&pool).await?];
     block_in_place(|| drop(stage));
     output.answer(&report, || {
-        let story = story.unwrap_or_default();
-        format!("{story}\n\n{}\n{}", report.text(), report.balance.line())
+        let stories: Vec<String> = stories.into_iter().flatten().collect();
+        format!("{}\n\n{}\n{}", stories.join("\n\n"), report.text(), report.last_lines())
     })?;
     Ok(if report.good() { Verdict::Good } else { Verdict::Bad })
 }

@@ -1,5 +1,6 @@
 //! What is printed at the end.
 
+use super::conversations;
 use super::ledger::{Balance, Faults};
 use crate::explain;
 use serde::Serialize;
@@ -21,6 +22,18 @@ pub(super) struct Report {
     /// All payments settled and all queues were empty before the patience ended.
     pub(super) came_to_rest: bool,
     pub(super) balance: Balance,
+    pub(super) conversations: Conversations,
+}
+
+/// The other story.
+#[derive(Debug, Serialize)]
+pub(super) struct Conversations {
+    /// Transactions that were acknowledged after the openings.
+    pub(super) changes: usize,
+    /// Closings, archivings and deletions among them.
+    pub(super) ends: usize,
+    pub(super) faults: conversations::Faults,
+    pub(super) balance: conversations::Balance,
 }
 
 impl Report {
@@ -28,18 +41,29 @@ impl Report {
     pub(super) fn never_happened(&self) -> Vec<String> {
         let kills = self.kills.iter().map(|(label, kills)| (format!("kills of {label}"), *kills == 0));
         let faults = &self.faults;
+        let chat = &self.conversations.faults;
         let counts = [
             ("lost replies", faults.lost_replies == 0),
             ("429s", faults.throttled == 0),
             ("stale writes refused", faults.stale_refused == 0),
             ("unknowns resolved", faults.unknowns_resolved == 0),
+            ("changes of conversations", self.conversations.changes == 0),
+            ("Twilio's lost replies", chat.lost_replies == 0),
+            ("Twilio's late effects", chat.late == 0),
+            ("Twilio's 429s", chat.throttled == 0),
+            ("Twilio's hidden writes", chat.hidden == 0),
+            ("abandoned attempts of Twilio workers", chat.abandoned_reclaimed == 0),
+            ("stale writes of Twilio workers refused", chat.stale_refused == 0),
         ];
         let counts = counts.into_iter().map(|(name, none)| (name.to_owned(), none));
         kills.chain(counts).filter(|(_, none)| *none).map(|(name, _)| name).collect()
     }
 
     pub(super) fn good(&self) -> bool {
-        self.came_to_rest && self.never_happened().is_empty() && self.balance.balances(self.payments)
+        self.came_to_rest
+            && self.never_happened().is_empty()
+            && self.balance.balances(self.payments)
+            && self.conversations.balance.balances()
     }
 
     /// Everything before the last line.
@@ -64,6 +88,9 @@ impl Report {
         if balance.applied_without_operation > 0 {
             lines.push(format!("effects without an operation: {}", balance.applied_without_operation));
         }
+        lines.extend(self.conversations.text());
+        let differences = &self.conversations.balance.differences;
+        lines.extend(differences.iter().map(|difference| format!("DIFFERS: {difference}")));
         if !self.came_to_rest {
             lines.push("NOT AT REST: the patience ended first".to_owned());
         }
@@ -71,6 +98,26 @@ impl Report {
             self.never_happened().iter().map(|name| format!("NEVER HAPPENED, so nothing is shown: {name}")),
         );
         lines.join("\n")
+    }
+
+    /// The two balances, that of the payments last.
+    pub(super) fn last_lines(&self) -> String {
+        format!("{}\n{}", self.conversations.balance.line(), self.balance.line())
+    }
+}
+
+impl Conversations {
+    fn text(&self) -> [String; 7] {
+        let faults = &self.faults;
+        [
+            format!("conversations: {} transactions acknowledged, {} of them ends", self.changes, self.ends),
+            format!("Twilio replies lost after applying: {}", faults.lost_replies),
+            format!("Twilio effects after the caller had given up: {}", faults.late),
+            format!("Twilio 429s: {}", faults.throttled),
+            format!("Twilio writes that reads did not show for a while: {}", faults.hidden),
+            format!("attempts abandoned by Twilio workers and taken over: {}", faults.abandoned_reclaimed),
+            format!("stale writes of Twilio workers refused: {}", faults.stale_refused),
+        ]
     }
 }
 

@@ -28,7 +28,7 @@ struct UnderWay {
     moving: i64,
 }
 
-/// Waits until all payments have settled and every queue is empty, or what is left cannot go on by itself.
+/// Waits until all payments have settled and every queue, that of the conversations included, is empty, or what is left cannot go on by itself.
 /// False when `patience` ran out before that.
 pub(super) async fn settle(
     stage: &mut Stage,
@@ -76,12 +76,13 @@ async fn under_way(pool: &PgPool) -> sqlx::Result<UnderWay> {
     .await
 }
 
-/// Something waits for a person, so waiting longer cannot help.
+/// Something waits for a person, or a payment has failed, so waiting longer cannot help. That a conversation's intent
+/// was obsolete is nothing of the kind.
 async fn stopped(pool: &PgPool) -> sqlx::Result<bool> {
     sqlx::query_scalar(
         "select exists (select from backline.operation where state in ('manual', 'dead'))
              or exists (select from backline.outbox where parked_at is not null)
-             or exists (select from backline.operation_history where outcome <> 'succeeded')",
+             or exists (select from backline.operation_history where outcome <> 'succeeded' and kind like 'stripe.%')",
     )
     .fetch_one(pool)
     .await

@@ -53,6 +53,7 @@ impl Role {
 pub(super) struct Stage {
     pub(super) relays: [Role; 2],
     pub(super) workers: [Role; 2],
+    pub(super) twilio: [Role; 2],
     pub(super) stack: Stack,
     _sandbox: Process,
     _emulator: Process,
@@ -65,7 +66,7 @@ pub(super) struct Stage {
 const ACK_DEADLINE_MS: &str = "5000";
 
 /// Timers of hours and minutes are compressed to seconds; their order stays: request < lease, linger < patience.
-const WORKER_TIMERS: [(&str, &str); 14] = [
+const WORKER_TIMERS: [(&str, &str); 7] = [
     ("BACKLINE_LEASE", "4s"),
     ("BACKLINE_SWEEP", "500ms"),
     ("BACKLINE_POLL", "200ms"),
@@ -74,6 +75,8 @@ const WORKER_TIMERS: [(&str, &str); 14] = [
     ("BACKLINE_REOFFER_AFTER", "10s"),
     // What a killed worker takes with it comes again only after the acknowledgement deadline.
     ("BACKLINE_DELIVERIES", "100"),
+];
+const STRIPE_TIMERS: [(&str, &str); 7] = [
     ("STRIPE_REQUEST_TIMEOUT", "2s"),
     ("STRIPE_LINGER", "1s"),
     ("STRIPE_LOOKUP_LAG", "500ms"),
@@ -81,6 +84,14 @@ const WORKER_TIMERS: [(&str, &str); 14] = [
     ("STRIPE_SETTLEMENT_POLL", "500ms"),
     ("STRIPE_RATE", "200"),
     ("STRIPE_CONCURRENCY", "64"),
+];
+const TWILIO_TIMERS: [(&str, &str); 6] = [
+    ("TWILIO_REQUEST_TIMEOUT", "2s"),
+    ("TWILIO_LINGER", "1s"),
+    ("TWILIO_LOOKUP_LAG", "500ms"),
+    ("TWILIO_BACKOFF", "200ms"),
+    ("TWILIO_RATE", "200"),
+    ("TWILIO_CONCURRENCY", "64"),
 ];
 const RELAY_TIMERS: [(&str, &str); 6] = [
     ("BACKLINE_RELAY_LEASE", "4s"),
@@ -112,17 +123,20 @@ impl Stage {
             let sandbox = stack.sandbox()?.arg("--seed").arg(seed.to_string()).arg("--faults").arg(faults);
             let mut sandbox = sandbox.start()?;
             sandbox.wait_listening(START_LIMIT)?;
-            let worker = |label| {
-                let launch = stack.payments(label)?.envs(WORKER_TIMERS);
+            let worker = |label, launch: Launch| {
+                let launch = launch.envs(WORKER_TIMERS);
                 let launch = match bug {
                     Some(bug) => launch.env("BACKLINE_SEEDED_BUG", bug.to_string()),
                     None => launch,
                 };
                 Role::start(label, launch)
             };
-            let mut workers = [worker("payments-1")?, worker("payments-2")?];
-            // They make the topic and its subscription, so they are ready before anything is published.
-            for worker in &mut workers {
+            let payments = |label| worker(label, stack.payments(label)?.envs(STRIPE_TIMERS));
+            let mut workers = [payments("payments-1")?, payments("payments-2")?];
+            let chat = |label| worker(label, stack.twilio(label)?.envs(TWILIO_TIMERS));
+            let mut twilio = [chat("twilio-1")?, chat("twilio-2")?];
+            // Payments workers make the topic and its subscription, so they are ready before anything is published.
+            for worker in workers.iter_mut().chain(&mut twilio) {
                 worker.process.wait_for_line("a line `ready`", START_LIMIT, |line| line == "ready")?;
             }
             let relay = |label| Role::start(label, stack.relay(label)?.envs(RELAY_TIMERS));
@@ -130,6 +144,7 @@ impl Stage {
             Ok(Stage {
                 relays,
                 workers,
+                twilio,
                 stack,
                 _sandbox: sandbox,
                 _emulator: emulator,
@@ -147,17 +162,22 @@ impl Stage {
     }
 
     pub(super) fn keep_alive(&mut self) -> io::Result<()> {
-        self.relays.iter_mut().chain(&mut self.workers).try_for_each(Role::keep_alive)
+        let roles = self.relays.iter_mut().chain(&mut self.workers).chain(&mut self.twilio);
+        roles.into_iter().try_for_each(Role::keep_alive)
     }
 
     /// SIGKILLs per process.
     pub(super) fn kills(&self) -> BTreeMap<&'static str, u64> {
-        let roles = self.relays.iter().chain(&self.workers).map(|role| (role.label, role.kills));
-        roles.chain([("PostgreSQL", self.postgres_kills)]).collect()
+        let kills = self.roles().map(|role| (role.label, role.kills));
+        kills.chain([("PostgreSQL", self.postgres_kills)]).collect()
     }
 
     pub(super) fn own_ends(&self) -> u64 {
-        self.relays.iter().chain(&self.workers).map(|role| role.own_ends).sum()
+        self.roles().map(|role| role.own_ends).sum()
+    }
+
+    fn roles(&self) -> impl Iterator<Item = &Role> {
+        self.relays.iter().chain(&self.workers).chain(&self.twilio)
     }
 }
 

@@ -8,8 +8,11 @@ use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::pg::{Cluster, Options, state_dir};
 use backline_dev_cluster::process::Process;
+use backline_example_conversations as conversations;
+use backline_outbox::run_tx;
 use clap::Args;
 use serde_json::json;
+use sqlx::PgPool;
 pub(crate) use stack::{START_LIMIT, Stack};
 use std::time::Duration;
 use tokio::task::block_in_place;
@@ -40,7 +43,9 @@ pub(crate) async fn run(args: DevArgs, output: &Output) -> anyhow::Result<Verdic
         ("DATABASE_URL", stack.database_url.clone()),
         ("PUBSUB_EMULATOR_HOST", stack.emulator.to_string()),
         ("STRIPE_BASE_URL", format!("http://{}/", stack.sandbox)),
+        ("TWILIO_BASE_URL", format!("http://{}/", stack.sandbox)),
         ("sandbox ledger", format!("http://{}/ledger", stack.sandbox)),
+        ("sandbox conversations", format!("http://{}/twilio", stack.sandbox)),
         ("logs", stack.dir.display().to_string()),
     ];
     output.answer(&json!(addresses.iter().cloned().collect::<std::collections::BTreeMap<_, _>>()), || {
@@ -83,12 +88,24 @@ async fn start(args: DevArgs) -> anyhow::Result<Running> {
     let stack = Stack::new(state_dir(&tree, "dev")?, cluster.url(DATABASE))?;
     let pool = db::connect(Some(&stack.database_url)).await?;
     migrate::MIGRATIONS.run(&pool).await.context("migrations")?;
+    application(&pool).await.context("tables of the example with conversations")?;
     pool.close().await;
     let programs = block_in_place(|| programs(&stack))?;
     Ok(Running { programs, stack, _cluster: cluster })
 }
 
-/// The worker makes the topic and its subscription, so it is ready before anything is published.
+/// The tables that the Twilio worker reads, those of `examples/conversations`, unless they are there.
+async fn application(pool: &PgPool) -> sqlx::Result<()> {
+    run_tx!(pool, "dev_application", |tx| async {
+        let there = "select exists (select from pg_namespace where nspname = 'chat')";
+        if !sqlx::query_scalar::<_, bool>(there).fetch_one(&mut *tx).await? {
+            conversations::install(tx).await?;
+        }
+        Ok::<_, sqlx::Error>(())
+    })
+}
+
+/// The payments worker makes the topic and its subscription, so it is ready before anything is published.
 fn programs(stack: &Stack) -> anyhow::Result<Vec<(&'static str, Process)>> {
     let mut emulator = stack.emulator()?.start()?;
     emulator.wait_listening(START_LIMIT)?;
@@ -97,6 +114,16 @@ fn programs(stack: &Stack) -> anyhow::Result<Vec<(&'static str, Process)>> {
     // Nobody waits five minutes for a stand-in to settle.
     let mut payments = stack.payments("payments")?.env("STRIPE_SETTLEMENT_POLL", "5s").start()?;
     payments.wait_for_line("a line `ready`", START_LIMIT, |line| line == "ready")?;
+    // Lists of a stand-in do not lag for half a minute.
+    let twilio = stack.twilio("twilio")?.env("TWILIO_LINGER", "15s").env("TWILIO_LOOKUP_LAG", "2s");
+    let mut twilio = twilio.start()?;
+    twilio.wait_for_line("a line `ready`", START_LIMIT, |line| line == "ready")?;
     let relay = stack.relay("relay")?.start()?;
-    Ok(vec![("relay", relay), ("payments", payments), ("sandbox", sandbox), ("emulator", emulator)])
+    Ok(vec![
+        ("relay", relay),
+        ("payments", payments),
+        ("twilio", twilio),
+        ("sandbox", sandbox),
+        ("emulator", emulator),
+    ])
 }

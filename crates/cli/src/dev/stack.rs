@@ -66,15 +66,27 @@ impl Stack {
             .envs(self.places()))
     }
 
+    /// The Twilio worker, keeping conversations at the sandbox.
+    pub(crate) fn twilio(&self, label: &str) -> io::Result<Launch> {
+        Ok(self
+            .launch("backline-twilio", label)?
+            .env("BACKLINE_HEALTH_LISTEN", "127.0.0.1:0")
+            // The account of the sandbox, which takes every key of the right shape.
+            .env("TWILIO_ACCOUNT_SID", "ACba5e000000000000000000000000ba5e")
+            .env("TWILIO_API_KEY", "SK000000000000000000000000000000de")
+            .env("TWILIO_API_SECRET", "sandbox")
+            .env("TWILIO_BASE_URL", format!("http://{}/", self.sandbox))
+            .envs(self.places()))
+    }
+
     fn launch(&self, program: &str, label: &str) -> io::Result<Launch> {
         Ok(Launch::new(paths::binary(program)?, log(&self.dir, label)))
     }
 
-    fn places(&self) -> [(&'static str, String); 4] {
+    fn places(&self) -> [(&'static str, String); 3] {
         [
             ("DATABASE_URL", self.database_url.clone()),
             ("PUBSUB_EMULATOR_HOST", self.emulator.to_string()),
-            ("PUBSUB_PROJECT_ID", "backline".to_owned()),
             ("PUBSUB_PROJECT_ID", "backline".to_owned()),
         ]
     }

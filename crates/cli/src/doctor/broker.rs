@@ -9,7 +9,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 const SERVICE: &str = "pubsub.googleapis.com:443";
 
 pub(super) async fn reachable(emulator: Option<&str>, project: Option<&str>) -> Check {
-    let address = match (emulator.filter(|host| !host.is_empty()), project) {
+    let address = match (emulator, project) {
         (Some(host), _) => host,
         (None, Some(_)) => SERVICE,
         (None, None) => {

@@ -51,6 +51,13 @@ impl Check {
         }
     }
 
+    /// Gives better advice than the check alone could; one that found nothing wrong needs none.
+    pub(super) fn advise(&mut self, advice: &str) {
+        if self.level != Level::Ok {
+            self.advice = Some(advice.to_owned());
+        }
+    }
+
     pub(super) fn line(&self) -> String {
         let level = match self.level {
             Level::Ok => "ok  ",

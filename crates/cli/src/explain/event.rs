@@ -13,6 +13,21 @@ pub(crate) struct EventStory {
     entries: Vec<Entry>,
     consumers: Vec<Consumer>,
     related: Vec<Related>,
+    /// Of the topic that a waiting entry names; absent when none waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<Topic>,
+}
+
+/// What the broker says of the topic of an entry that waits.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Topic {
+    There,
+    Missing,
+    /// No broker was named.
+    Unasked,
+    /// Why it could not be found out.
+    Unseen(String),
 }
 
 #[derive(Debug, Serialize)]
@@ -71,7 +86,17 @@ impl EventStory {
             sqlx::query_file_as!(Related, "sql/related.sql", first.correlation_id, first.occurred_at)
                 .fetch_all(pool)
                 .await?;
-        Ok(Some(Self { entries, consumers, related }))
+        Ok(Some(Self { entries, consumers, related, topic: None }))
+    }
+
+    /// The topic of an entry that waits for the broker.
+    pub(crate) fn waits_for(&self) -> Option<String> {
+        let waits = |entry: &&Entry| entry.published_at.is_none() && entry.parked_at.is_none();
+        self.entries.iter().find(waits).map(|entry| entry.topic.clone())
+    }
+
+    pub(crate) fn set_topic(&mut self, topic: Topic) {
+        self.topic = Some(topic);
     }
 
     /// Operations of the same business request, in order of acceptance.
@@ -103,7 +128,7 @@ impl EventStory {
                 first.lane
             ),
         ];
-        lines.extend(self.entries.iter().flat_map(handed_over));
+        lines.extend(self.entries.iter().flat_map(|entry| handed_over(entry, self.topic.as_ref())));
         lines.extend(self.consumers.iter().map(sealed));
         let caused =
             self.related.iter().map(|one| format!("  caused: {} {} {}", one.kind, one.id, one.state));
@@ -112,7 +137,7 @@ impl EventStory {
     }
 }
 
-fn handed_over(entry: &Entry) -> Vec<String> {
+fn handed_over(entry: &Entry, topic: Option<&Topic>) -> Vec<String> {
     match (entry.published_at, entry.parked_at) {
         (Some(at), _) => {
             let message = entry.message_id.as_deref().unwrap_or("-");
@@ -129,9 +154,27 @@ fn handed_over(entry: &Entry) -> Vec<String> {
                     "  now: waits in the outbox for the broker's confirmation ({owner} has lane {})",
                     entry.lane
                 ),
-                "  you may: start a relay if none runs; see `backline doctor`".to_owned(),
+                waits_because(&entry.topic, topic),
             ]
         }
+    }
+}
+
+/// Why an entry waits, as far as is known, and what may be done.
+fn waits_because(topic: &str, state: Option<&Topic>) -> String {
+    match state {
+        Some(Topic::Missing) => format!(
+            "  why: topic {topic} does not exist; the entry goes out when it does\n  you may: {}",
+            crate::doctor::make_topic(topic)
+        ),
+        Some(Topic::There) => "  you may: start a relay if none runs; see `backline doctor`".to_owned(),
+        Some(Topic::Unseen(why)) => {
+            format!("  whether topic {topic} exists is not known: {why}\n  you may: see `backline doctor`")
+        }
+        Some(Topic::Unasked) | None => format!(
+            "  you may: start a relay if none runs; see `backline doctor`. Whether topic {topic} exists is told when \
+             PUBSUB_PROJECT_ID or PUBSUB_EMULATOR_HOST is set"
+        ),
     }
 }
 

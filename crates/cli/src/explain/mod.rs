@@ -6,8 +6,10 @@ mod operation;
 mod rows;
 
 use crate::Verdict;
+use crate::args::ExplainArgs;
 use crate::output::Output;
-use event::EventStory;
+use crate::pubsub::PubsubArgs;
+use event::{EventStory, Topic};
 pub(crate) use operation::OperationStory;
 use serde::Serialize;
 use sqlx::PgPool;
@@ -29,8 +31,9 @@ const SEARCHED: &str = "found by reading outputs, keys and evidence of every kep
                         an event or operation id";
 
 /// Tells what is known of `subject`.
-pub(crate) async fn run(pool: &PgPool, subject: &str, output: &Output) -> anyhow::Result<Verdict> {
-    let story = tell(pool, subject).await?;
+pub(crate) async fn run(pool: &PgPool, args: &ExplainArgs, output: &Output) -> anyhow::Result<Verdict> {
+    let mut story = tell(pool, &args.subject).await?;
+    story.ask_broker(&args.pubsub).await;
     output.answer(&story, || story.page())?;
     Ok(Verdict::Good)
 }
@@ -67,6 +70,21 @@ pub(crate) async fn tell(pool: &PgPool, subject: &str) -> anyhow::Result<Story> 
 }
 
 impl Story {
+    /// Whether the topic that a waiting event names exists is known only to the broker, if one is named here.
+    async fn ask_broker(&mut self, pubsub: &PubsubArgs) {
+        let Some(event) = &mut self.event else { return };
+        let Some(topic) = event.waits_for() else { return };
+        if !pubsub.is_given() {
+            return event.set_topic(Topic::Unasked);
+        }
+        let answer = async { anyhow::Ok(pubsub.connect().await?.has_topic(&topic).await?) }.await;
+        event.set_topic(match answer {
+            Ok(true) => Topic::There,
+            Ok(false) => Topic::Missing,
+            Err(error) => Topic::Unseen(format!("{error:#}")),
+        });
+    }
+
     /// Adds the event behind operations that were found without it.
     async fn tell_cause(&mut self, pool: &PgPool) -> anyhow::Result<()> {
         if self.event.is_some() {

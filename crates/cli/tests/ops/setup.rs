@@ -28,6 +28,18 @@ async fn an_empty_database_is_diagnosed_migrated_once_and_sound(pool: PgPool) ->
 }
 
 #[sqlx::test(migrations = false)]
+async fn a_migration_of_another_history_is_named_and_never_called_applied(pool: PgPool) -> Result<()> {
+    backline(&pool, &["migrate"]).await?;
+    sqlx::query("update backline.migration set checksum = 'else' where version = 2").execute(&pool).await?;
+    let answer = backline(&pool, &["doctor"]).await?;
+    let migrations = check(&answer.json, "migrations");
+    assert_eq!((answer.code, &migrations["level"]), (Some(1), &json!("fail")));
+    let found = migrations["found"].as_str().unwrap_or_default();
+    assert!(found.contains("version 2 of the database is not the one of this build"), "{found}");
+    Ok(())
+}
+
+#[sqlx::test(migrations = false)]
 async fn a_broker_that_does_not_answer_is_a_failure_with_its_address(pool: PgPool) -> Result<()> {
     backline(&pool, &["migrate"]).await?;
     // Port 1 is reserved and nothing listens there.

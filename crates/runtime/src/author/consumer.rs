@@ -1,5 +1,6 @@
 //! Consumers: pure functions from an event to intents.
 
+use backline_broker::SubscriptionSpec;
 use backline_envelope::{DecodeError, Envelope};
 use backline_outbox::NewOperation;
 
@@ -22,4 +23,11 @@ pub trait Consumer: Send + Sync + 'static {
     /// # Errors
     /// [`DecodeError`]; the delivery is then stored, never dropped.
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError>;
+
+    /// What its subscription looks like, where the usual one does not fit. This is the one place: the worker reads the
+    /// subscription that is named here, and `backline topology` makes it as it is described here. A filter must let
+    /// every type of [`EVENTS`](Self::EVENTS) through, or those are offered again until they are parked.
+    fn subscription(&self, usual: SubscriptionSpec) -> SubscriptionSpec {
+        usual
+    }
 }

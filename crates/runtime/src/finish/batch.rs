@@ -87,7 +87,7 @@ pub(crate) struct Left {
 }
 
 pub(crate) async fn leave(tx: &mut PgConnection, rows: &Leaving) -> Result<Vec<Left>, sqlx::Error> {
-    let rows = sqlx::query_file!(
+    let left = sqlx::query_file!(
         "sql/leave.sql",
         &rows.id,
         &rows.token,
@@ -102,14 +102,15 @@ pub(crate) async fn leave(tx: &mut PgConnection, rows: &Leaving) -> Result<Vec<L
         &rows.code as _,
         &rows.detail as _,
     )
-    .fetch_all(tx)
+    .fetch_all(&mut *tx)
     .await?;
-    Ok(rows
+    let mut freed = seeded::free_keys(tx, &rows.id).await?;
+    Ok(left
         .into_iter()
         .map(|row| Left {
             id: row.id,
             organization: row.organization,
-            released_key: row.released_key,
+            released_key: row.released_key.or_else(|| freed.remove(&row.id)),
             ready: row.ready.then_some(MadeReady {
                 kind: row.kind,
                 organization: row.organization,

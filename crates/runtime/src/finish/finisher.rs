@@ -3,9 +3,10 @@
 use crate::Error;
 use crate::author::erased::Handler;
 use crate::finish::{Ended, How, batch, single};
+use backline_outbox::Session;
 use sqlx::PgPool;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -48,6 +49,8 @@ pub(crate) struct Finisher {
     kick: Arc<Notify>,
     /// Own transactions at a time: eight connections give 90 % of what thirty-two do (peers.md).
     own: Arc<Semaphore>,
+    /// Sessions between two own transactions.
+    sessions: Arc<Mutex<Vec<Session>>>,
 }
 
 impl Finisher {
@@ -59,7 +62,7 @@ impl Finisher {
     ) -> (Self, FinisherHandle) {
         let (sender, ends) = mpsc::unbounded_channel();
         (
-            Self { pool, handlers, ends, kick, own: Arc::new(Semaphore::new(own)) },
+            Self { pool, handlers, ends, kick, own: Arc::new(Semaphore::new(own)), sessions: Arc::default() },
             FinisherHandle { ends: sender },
         )
     }
@@ -72,12 +75,14 @@ impl Finisher {
         let mut busy = false;
         loop {
             buffer.clear();
+            let nothing_kept = empty.is_empty() && self.sessions().is_empty();
             let received = self.ends.recv_many(&mut buffer, BATCH);
-            let received = if empty.is_empty() {
+            let received = if nothing_kept {
                 received.await
             } else if let Ok(received) = tokio::time::timeout(TIDY, received).await {
                 received
             } else {
+                self.sessions().clear();
                 drop_leases(&self.pool, std::mem::take(&mut empty)).await;
                 continue;
             };
@@ -150,17 +155,25 @@ impl Finisher {
         let Ok(permit) = Arc::clone(&self.own).acquire_owned().await else { return };
         let (pool, kick) = (self.pool.clone(), Arc::clone(&self.kick));
         let Some(handler) = self.handlers.get(ended.claim.operation.kind.as_str()).cloned() else { return };
+        let sessions = Arc::clone(&self.sessions);
+        let session = self.sessions().pop();
         own.spawn(async move {
-            let _permit = permit;
-            write_own(&pool, handler.as_ref(), ended).await;
+            let mut session = session.unwrap_or_else(|| Session::new(pool.clone()));
+            write_own(&pool, &mut session, handler.as_ref(), ended).await;
+            sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+            drop(permit);
             kick.notify_one();
         });
     }
+
+    fn sessions(&self) -> MutexGuard<'_, Vec<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-async fn write_own(pool: &PgPool, handler: &dyn Handler, mut ended: Ended) {
+async fn write_own(pool: &PgPool, session: &mut Session, handler: &dyn Handler, mut ended: Ended) {
     loop {
-        match single::write(pool, handler, &ended).await {
+        match single::write(pool, session, handler, &ended).await {
             Ok(_) => break,
             Err(error) if is_outage(&error) => {
                 tracing::warn!(%error, operation = %ended.claim.operation.id, "end is not written yet; trying again");

@@ -10,14 +10,22 @@ use crate::finish::follow::{follow, freed};
 use crate::finish::{Ended, How};
 use crate::seeded;
 use backline_crash_point::seeded_bug;
-use backline_outbox::run_tx;
+use backline_outbox::{Session, run_tx};
 use futures_util::FutureExt;
 use sqlx::{PgConnection, PgPool};
 use std::panic::AssertUnwindSafe;
 
 /// Writes one end. `Ok(false)` = fenced: the claim is no longer current, nothing was written except the evidence.
-pub(crate) async fn write(pool: &PgPool, handler: &dyn Handler, ended: &Ended) -> Result<bool, Error> {
-    let written = run_tx!(pool, "finish_one", |tx| one(tx, handler, ended));
+pub(crate) async fn write(
+    pool: &PgPool,
+    session: &mut Session,
+    handler: &dyn Handler,
+    ended: &Ended,
+) -> Result<bool, Error> {
+    let written = run_tx!(&mut *session, "finish_one", |tx| one(tx, handler, ended));
+    if written.is_ok() {
+        session.keep();
+    }
     match written {
         Err(Error::Fenced) => {
             metrics::counter!("backline_stale_writes_refused_total", "kind" => handler.kind()).increment(1);

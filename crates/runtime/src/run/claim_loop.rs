@@ -18,9 +18,11 @@ use tokio_util::task::TaskTracker;
 const UNKNOWN_BATCH: usize = 50;
 /// How often unknowns are looked for while ready work keeps the loop busy.
 const UNKNOWN_EVERY: Duration = Duration::from_millis(100);
-/// Capacity trickles back one by one under slow handlers; a quarter of a batch is waited for this long, so that rounds
-/// stay few.
-const GATHER: Duration = Duration::from_millis(2);
+/// Capacity trickles back one by one where ends are written one by one. A quarter of a batch is waited for this long at
+/// most, so that rounds stay few.
+const GATHER: Duration = Duration::from_millis(50);
+/// No more is waited for when nothing came for this long, a few commits: the rest is held by slow handlers.
+const TRICKLE: Duration = Duration::from_millis(5);
 /// A declared sleep lasts 5 s (`Doorbell`); renewed well before it ends.
 const SLEEP_RENEWAL: Duration = Duration::from_secs(2);
 /// Lanes can be due with every row locked or held elsewhere; looking again sooner would only spin.
@@ -121,15 +123,25 @@ impl ClaimLoop {
             permit = Arc::clone(&self.capacity).acquire_owned() => permit.ok()?,
         };
         let mut permits = first;
-        let quarter = u32::try_from((self.batch_size / 4).saturating_sub(1)).unwrap_or(u32::MAX);
-        let gathered = Arc::clone(&self.capacity).acquire_many_owned(quarter);
-        if let Ok(Ok(more)) = tokio::time::timeout(GATHER, gathered).await {
-            permits.merge(more);
+        let until = Instant::now() + GATHER;
+        loop {
+            if let Some(more) = self.more(self.batch_size - permits.num_permits()) {
+                permits.merge(more);
+            }
+            if permits.num_permits() >= self.quarter() || Instant::now() >= until {
+                return Some(permits);
+            }
+            let next = Arc::clone(&self.capacity).acquire_owned();
+            match tokio::time::timeout(TRICKLE, next).await {
+                Ok(Ok(one)) => permits.merge(one),
+                Ok(Err(_)) | Err(_) => return Some(permits),
+            }
         }
-        if let Some(more) = self.more(self.batch_size - permits.num_permits()) {
-            permits.merge(more);
-        }
-        Some(permits)
+    }
+
+    /// The smallest batch that is worth a transaction while there is more to claim.
+    fn quarter(&self) -> usize {
+        self.batch_size / 4
     }
 
     /// Capacity that is free now, at most so much.
@@ -168,7 +180,8 @@ impl ClaimLoop {
     /// While there is a backlog a second batch is claimed beside the first, from other lanes: one connection claims
     /// slower than one writes ends.
     async fn ready(&self, permits: OwnedSemaphorePermit, pace: &mut Pace) -> Result<bool, Error> {
-        let second = if pace.backlog { self.more(self.batch_size) } else { None };
+        let worth = pace.backlog && self.capacity.available_permits() >= self.quarter();
+        let second = if worth { self.more(self.batch_size) } else { None };
         let second = async {
             match second {
                 Some(permits) => self.batch(permits).await,

@@ -11,14 +11,17 @@ pub struct WorkloadConfig {
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: String,
     /// Google Cloud project of the topics.
-    #[arg(long, env = "PUBSUB_PROJECT_ID", default_value = "backline")]
+    #[arg(long, env = "PUBSUB_PROJECT_ID", default_value = "backline", value_parser = backline_broker::project_id)]
     pub pubsub_project: String,
     /// host:port of a Pub/Sub emulator; unset = the real service.
-    #[arg(long, env = "PUBSUB_EMULATOR_HOST")]
+    #[arg(long, env = "PUBSUB_EMULATOR_HOST", value_parser = backline_broker::emulator_host)]
     pub pubsub_emulator_host: Option<String>,
     /// Topic id that consumers read.
     #[arg(long, env = "BACKLINE_TOPIC", default_value = "domain-events")]
     pub topic: String,
+    /// Print the topics and subscriptions that this worker needs, as JSON for `backline topology`, and end.
+    #[arg(long)]
+    pub topology: bool,
     /// Address of /livez, /readyz and /metrics; port 0 lets the system choose.
     #[arg(long, env = "BACKLINE_HEALTH_LISTEN")]
     pub health_listen: Option<SocketAddr>,
@@ -40,12 +43,4 @@ pub struct WorkloadConfig {
     /// Limits of this process.
     #[command(flatten)]
     pub capacity: Capacity,
-}
-
-impl WorkloadConfig {
-    /// Subscription id of a consumer: its topic and its name.
-    #[must_use]
-    pub fn subscription(&self, consumer: &str) -> String {
-        format!("{}.{consumer}", self.topic)
-    }
 }

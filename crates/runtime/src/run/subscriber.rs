@@ -5,7 +5,7 @@ use crate::author::{Consumer, Intent};
 use crate::claim::{Request, accept, operation_id, stored_key};
 use crate::observe::{Progress, spans};
 use crate::run::watermark::Watermark;
-use backline_broker::{Delivery, Subscription};
+use backline_broker::{Delivery, Subscription, SubscriptionSpec};
 use backline_envelope::{Attributes, DecodeError, Envelope};
 use backline_outbox::{NewOperation, run_tx};
 use backline_telemetry::Recording;
@@ -33,6 +33,8 @@ pub(crate) trait AnyConsumer: Send + Sync {
     fn name(&self) -> &'static str;
     fn events(&self) -> &'static [&'static str];
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError>;
+    /// Its subscription when the workload reads `topic`.
+    fn subscription(&self, topic: &str) -> SubscriptionSpec;
 }
 
 impl<C: Consumer> AnyConsumer for C {
@@ -44,6 +46,9 @@ impl<C: Consumer> AnyConsumer for C {
     }
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
         Consumer::intents(self, event)
+    }
+    fn subscription(&self, topic: &str) -> SubscriptionSpec {
+        Consumer::subscription(self, SubscriptionSpec::of_consumer(topic, C::NAME))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::run::watch::Watch;
 use crate::run::watermark::Watermark;
 use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
-use backline_broker::{Broker, BrokerConfig, FlowLimits};
+use backline_broker::{Broker, BrokerConfig, FlowLimits, Topology};
 use backline_outbox::Doorbell;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
@@ -127,6 +127,12 @@ impl Workload {
         Eager::new(Arc::clone(&self.kick), &self.config, &self.name)
     }
 
+    /// The topics and subscriptions that its consumers need: what it reads itself, and what `--topology` prints.
+    #[must_use]
+    pub fn topology(&self) -> Topology {
+        Topology { declared_by: self.name.clone(), ..topology(&self.config, &self.consumers) }
+    }
+
     /// Runs until SIGTERM or SIGINT: soft at the first (no new claims, attempts in flight end), hard at the second or
     /// when the grace is over. The exit tells which it was.
     ///
@@ -144,6 +150,11 @@ impl Workload {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_until(self, soft: CancellationToken, hard: CancellationToken) -> Result<Exit, Error> {
+        if self.config.topology {
+            let text = serde_json::to_string_pretty(&self.topology());
+            println!("{}", text.map_err(|e| Error::Setting { name: "topology", reason: e.to_string() })?);
+            return Ok(Exit::Drained);
+        }
         let capacity = self.config.capacity.clone();
         let longest = self.handlers.values().map(|h| h.spec().request_timeout).max().unwrap_or_default();
         capacity.check(longest)?;
@@ -257,6 +268,12 @@ impl Workload {
     }
 }
 
+/// What these consumers need, whoever asks: the subscribers themselves, an emulator, or `--topology`.
+fn topology(config: &WorkloadConfig, consumers: &[Arc<dyn AnyConsumer>]) -> Topology {
+    let subscriptions = consumers.iter().map(|one| one.subscription(&config.topic)).collect();
+    Topology { subscriptions, ..Topology::default() }
+}
+
 async fn subscribers(
     config: &WorkloadConfig,
     pool: &PgPool,
@@ -272,18 +289,16 @@ async fn subscribers(
     let broker_error = |error: &dyn std::fmt::Display| Error::Broker(error.to_string());
     let broker = BrokerConfig::new(config.pubsub_project.clone(), config.pubsub_emulator_host.clone());
     let broker = Broker::connect(broker).await.map_err(|e| broker_error(&e))?;
+    if config.pubsub_emulator_host.is_some() {
+        // An emulator starts empty; for the real service `backline topology apply` makes the same.
+        broker.ensure(&topology(config, &consumers)).await.map_err(|e| broker_error(&e))?;
+    }
     let mut started = Vec::new();
     for consumer in consumers {
         let types: Vec<String> = consumer.events().iter().map(|t| (*t).to_owned()).collect();
         let reoffer = i64::try_from(config.reoffer_after.as_millis()).unwrap_or(i64::MAX);
         sqlx::query_file!("sql/declare_consumer.sql", &types, consumer.name(), reoffer).execute(pool).await?;
-        let subscription = config.subscription(consumer.name());
-        if config.pubsub_emulator_host.is_some() {
-            // Deployments declare theirs; an emulator starts empty.
-            let spec = backline_broker::SubscriptionSpec::new(&subscription, &config.topic);
-            broker.ensure_topic(&config.topic).await.map_err(|e| broker_error(&e))?;
-            broker.ensure_subscription(&spec).await.map_err(|e| broker_error(&e))?;
-        }
+        let subscription = consumer.subscription(&config.topic).subscription;
         let limits = FlowLimits {
             messages: u32::try_from(config.capacity.deliveries).unwrap_or(u32::MAX),
             bytes: u32::try_from(config.capacity.delivery_bytes).unwrap_or(u32::MAX),

@@ -5,3 +5,4 @@ mod eager;
 mod handlers;
 mod schema;
 mod support;
+mod topology;

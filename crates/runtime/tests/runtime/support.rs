@@ -24,6 +24,7 @@ pub(crate) fn config(test: &PgPool, lease: Duration) -> Result<WorkloadConfig> {
         pubsub_project: "none".to_owned(),
         pubsub_emulator_host: None,
         topic: "domain-events".to_owned(),
+        topology: false,
         health_listen: None,
         polling_only: true,
         sweep: NEVER,

@@ -1,11 +1,13 @@
 //! Situations and what must be true of them. None knows of a defect: each returns an error exactly when a promise is
 //! broken, whatever broke it.
 
+mod conversations;
 mod doubt;
 mod operator;
 mod relay;
 mod worker;
 
+pub use conversations::{deleted_in_doubt, joined_while_looking};
 pub use doubt::{cancelled_in_doubt, cancelled_while_running, panicking_after_the_reply, reply_lost};
 pub use operator::{asked_twice, replayed};
 pub use relay::{dies_before_publishing, late_commit, missing_topic};
@@ -30,7 +32,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub async fn dies_at(env: Env<'_>, role: Role, name: &str) -> anyhow::Result<()> {
     let mut bench = open(env).await?;
     let site = Site { name: name.to_owned(), nth: 1 };
-    Visit { role, site, action: Action::Kill }.run(&mut bench).await
+    Visit { role, site, action: Action::Kill, change: None }.run(&mut bench).await
 }
 
 async fn open(env: Env<'_>) -> anyhow::Result<Bench> {
