@@ -29,10 +29,10 @@ struct Settings {
     /// Where Stripe is.
     #[arg(long, env = "STRIPE_BASE_URL", default_value = Config::LIVE_URL)]
     stripe_base_url: Url,
-    /// Calls per second, fleet-wide: a quarter of Stripe's live limit of 100 (<https://docs.stripe.com/rate-limits>).
+    /// Requests per second, fleet-wide: a quarter of Stripe's live limit of 100 (<https://docs.stripe.com/rate-limits>).
     #[arg(long, env = "STRIPE_RATE", default_value_t = 25.0)]
     stripe_rate: f64,
-    /// Calls in flight, fleet-wide.
+    /// Requests in flight, fleet-wide.
     #[arg(long, env = "STRIPE_CONCURRENCY", default_value_t = 20)]
     stripe_concurrency: i32,
 }

@@ -33,10 +33,10 @@ struct Settings {
     /// Where Twilio's Conversations are.
     #[arg(long, env = "TWILIO_BASE_URL", default_value = Config::LIVE_URL)]
     twilio_base_url: Url,
-    /// Calls per second, fleet-wide. Twilio publishes no limit of Conversations; this is for both of us to live with.
+    /// Requests per second, fleet-wide. Twilio publishes no limit of Conversations; this is for both of us to live with.
     #[arg(long, env = "TWILIO_RATE", default_value_t = 25.0)]
     twilio_rate: f64,
-    /// Calls in flight, fleet-wide: what Twilio limits and answers with 20429.
+    /// Requests in flight, fleet-wide: what Twilio limits and answers with 20429.
     #[arg(long, env = "TWILIO_CONCURRENCY", default_value_t = 20)]
     twilio_concurrency: i32,
 }

@@ -1,5 +1,6 @@
 //! The runtime inside this process, against real PostgreSQL: one fresh database a test.
 
+mod budget;
 mod deadline;
 mod eager;
 mod handlers;
