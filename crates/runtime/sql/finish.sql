@@ -4,7 +4,7 @@ with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigin
 l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
 k as (delete from backline.operation o using d
      where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l)
-       and o.desired_generation = o.claimed_generation and (o.mode <> 'reconcile' or o.absent_after is null)
+       and o.desired_generation = o.claimed_generation and (o.mode <> 'reconcile' or o.absent_after is null or o.absent_after <= o.first_submitted_at)
     returning o.*, d.outcome, d.code, d.detail, d.output),
 h as (delete from backline.serial_hold s using k where s.organization = k.organization and s.serial_key = k.serial_key and s.operation_id = k.id),
 i as (insert into backline.operation_history (id, generation, kind, organization, project, operation_key, occurrence, mode, outcome, code, detail, output,

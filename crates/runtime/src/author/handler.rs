@@ -37,12 +37,17 @@ pub enum Read<T> {
 }
 
 /// Answer of one convergence attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Step<T> {
     /// Converged.
     Done(T),
-    /// Nothing failed, but the provider is not there yet: look again after this long. Spends no attempt.
+    /// Nothing failed, but the provider is not there yet: look again after this long, or when a newer request comes.
+    /// Spends no attempt.
     Again(Duration),
+    /// No request of ours can bring it about: a person has to decide, and is told why by code, detail and evidence. The
+    /// operation is `manual` and keeps nobody else of its serial key waiting, because nothing of it is in doubt; an
+    /// operator retries it or ends it with evidence, and a newer request tries again by itself.
+    Person(Failure),
 }
 
 /// How the attempt ended the generation that is being recorded.
@@ -159,6 +164,17 @@ pub trait Reconcile: Send + Sync + 'static {
         _record: &mut Record<'_>,
         _input: &Self::Input,
         _conclusion: Conclusion<'_, Self::Output>,
+    ) -> impl Future<Output = Result<(), crate::Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// A person is asked ([`Step::Person`]): writes what the application should show, and emits what it should hear, in
+    /// the transaction that leaves the operation to them. The generation has not ended, so nothing is recorded as done.
+    fn ask_person(
+        &self,
+        _record: &mut Record<'_>,
+        _input: &Self::Input,
+        _why: &Failure,
     ) -> impl Future<Output = Result<(), crate::Error>> + Send {
         async { Ok(()) }
     }

@@ -70,6 +70,10 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
             }
         }
         How::Leave { .. } => {
+            // With a newer generation asked for, it is tried again and nobody is asked.
+            if ended.how.records(handler) && !locked.newer {
+                record(tx, handler, ended).await?;
+            }
             let (mut row, mut evidence) = (Leaving::default(), Evidencing::default());
             row.push(ended);
             evidence.push(ended, false);
@@ -86,14 +90,19 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
 
 /// Lends the transaction to the handler for its rows and follow-up work.
 async fn record(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Result<(), Error> {
-    let How::Finish { outcome, code, detail, output } = &ended.how else { return Ok(()) };
+    let (record, input) = (Record { tx, operation: &ended.claim.operation }, &ended.claim.input);
+    let (outcome, code, detail, output) = match &ended.how {
+        How::Finish { outcome, code, detail, output } => (outcome, code, detail, output),
+        How::Leave { failure: Some(why), .. } => return handler.ask_person(record, input, why).await,
+        How::Leave { failure: None, .. } => return Ok(()),
+    };
     let ending = Ending {
         outcome: *outcome,
         code: code.as_deref().unwrap_or(""),
         detail: detail.as_deref().unwrap_or(""),
         output: output.as_deref(),
     };
-    handler.record(Record { tx, operation: &ended.claim.operation }, &ended.claim.input, ending).await
+    handler.record(record, input, ending).await
 }
 
 type Next = (Vec<(uuid::Uuid, String)>, Vec<MadeReady>);

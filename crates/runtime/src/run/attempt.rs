@@ -131,6 +131,7 @@ impl Attempts {
                 repeatable: true,
                 failure: None,
             },
+            Ok(Performed::Person(why)) => manual(why),
             Err(failure) => {
                 Box::pin(self.tell(spec, &call, &failure)).await;
                 after_failure(spec, claim, failure, call.may_have_left())

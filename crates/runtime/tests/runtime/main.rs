@@ -3,6 +3,7 @@
 mod budget;
 mod deadline;
 mod eager;
+mod generations;
 mod handlers;
 mod schema;
 mod support;
