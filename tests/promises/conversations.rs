@@ -95,7 +95,7 @@ async fn an_archived_conversation_is_closed_and_no_old_intent_opens_it() -> anyh
     })
     .await?;
     chat.archive(conversation).await?;
-    for kind in ["twilio.participants", "twilio.close", "twilio.recheck", "twilio.archive_close"] {
+    for kind in ["twilio.participants", "twilio.close", "twilio.archive_close"] {
         chat.old_intent(kind, conversation).await?;
     }
     ensure!(chat.join(conversation, 2).await.is_err(), "nobody joins an archived conversation");

@@ -14,8 +14,8 @@ mod seeded;
 pub mod transition;
 
 pub use author::{
-    Command, Conclusion, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Read, Reconcile, Record,
-    Serial, Step,
+    Command, Conclusion, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Owed, Read, Reconcile,
+    Record, Serial, Step,
 };
 pub use error::Error;
 pub use flow::{Capacity, ProviderBudget};

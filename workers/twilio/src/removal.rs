@@ -1,7 +1,7 @@
 //! Removing one participant: an operation of its own, with an outcome of its own. A missing member row is a reason to
 //! look, and never a proof that somebody is gone.
 
-use crate::boundary::{Timing, age, attention, closed_by_others};
+use crate::boundary::{Timing, age, attention, closed_by_others, serial_key, sid as sid_of};
 use crate::participants::touched;
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
@@ -52,6 +52,7 @@ type Row = (String, Option<String>, Option<f64>, Option<f64>, bool, bool);
 
 impl Reconcile for RemoveParticipant {
     const KIND: &'static str = "twilio.remove_participant";
+    const SERIAL_KEY: Option<fn(&Leaver) -> String> = Some(|leaver| serial_key(leaver.conversation));
     type Input = Leaver;
     type Desired = Leaving;
     type Output = Gone;
@@ -78,7 +79,7 @@ impl Reconcile for RemoveParticipant {
             Some((state, None, ..)) => Read::Obsolete { rule: "not_created", seen: state },
             Some((state, .., true, _)) => Read::Obsolete { rule: "member_again", seen: state },
             Some((_, Some(sid), known_for, touched, _, confirmed)) => Read::Desired(Leaving {
-                sid: sid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                sid: sid_of(&sid)?,
                 known_for: age(known_for),
                 touched: age(touched),
                 confirmed,
@@ -90,13 +91,14 @@ impl Reconcile for RemoveParticipant {
         if leaving.confirmed {
             return Ok(Step::Done(Gone::Before));
         }
-        let listed = list_participants(&self.twilio, call, &leaving.sid).await?;
-        let listed = listed.ok_or_else(|| self.timing.missing(leaving.known_for))?;
+        let Some(listed) = list_participants(&self.twilio, call, &leaving.sid).await? else {
+            return self.timing.missing(leaving.known_for);
+        };
         let mut gone = Gone::NotListed;
         for theirs in listed.iter().filter(|participant| participant.who().as_ref() == Some(&leaver.who)) {
             match remove_participant(&self.twilio, call, &leaving.sid, &theirs.sid).await? {
                 Removal::Removed | Removal::AlreadyAbsent => gone = Gone::Removed,
-                Removal::ConversationClosed => return Err(closed_by_others()),
+                Removal::ConversationClosed => return Ok(closed_by_others()),
             }
         }
         match self.timing.unsettled(leaving.touched) {
@@ -121,5 +123,9 @@ impl Reconcile for RemoveParticipant {
             }
             Conclusion::Rejected { code, .. } => attention(tx, leaver.conversation, code).await,
         }
+    }
+
+    async fn ask_person(&self, tx: &mut Record<'_>, leaver: &Leaver, why: &Failure) -> Result<(), Error> {
+        attention(tx, leaver.conversation, &why.code).await
     }
 }

@@ -37,6 +37,8 @@ pub(crate) trait Handler: Send + Sync {
     fn kind(&self) -> &'static str;
     fn spec(&self) -> &KindSpec;
     fn records(&self) -> bool;
+    /// What the kind derives from an input; none where it derives nothing, or the input cannot be read.
+    fn serial_key(&self, input: &str) -> Option<String>;
     /// Decodes the input and asks guard or read, in a short transaction of its own.
     fn prepare<'a>(
         &'a self,
@@ -131,6 +133,10 @@ impl<H: Command> Handler for CommandHandler<H> {
     fn records(&self) -> bool {
         H::RECORDS
     }
+    fn serial_key(&self, input: &str) -> Option<String> {
+        let of = H::SERIAL_KEY?;
+        serde_json::from_str(input).ok().map(|input| of(&input))
+    }
     fn prepare<'a>(
         &'a self,
         pool: &'a PgPool,
@@ -214,6 +220,10 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
     }
     fn records(&self) -> bool {
         H::RECORDS
+    }
+    fn serial_key(&self, input: &str) -> Option<String> {
+        let of = H::SERIAL_KEY?;
+        serde_json::from_str(input).ok().map(|input| of(&input))
     }
     fn prepare<'a>(
         &'a self,

@@ -1,6 +1,6 @@
 //! The author's contract: a handler is a struct with its one client and these functions.
 
-use crate::author::{Evidence, KindSpec, Operation, Record};
+use crate::author::{Evidence, KindSpec, Operation, Owed, Record};
 use backline_failure::{Call, Failure, Resolution};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +78,10 @@ pub trait Command: Send + Sync + 'static {
     const RECORDS: bool = true;
     /// Whether [`guard`](Command::guard) asks anything; without one no transaction is spent on it.
     const GUARDS: bool = true;
+    /// The serial key of its inputs: operations of one (organization, key) never overlap, whatever their kinds. Every
+    /// request of the kind gets it when it is accepted, whatever its producer gave; `None` leaves each request its own.
+    /// Producers of a [`Fifo`](crate::Serial::Fifo) kind still give it: their order is kept before that.
+    const SERIAL_KEY: Option<fn(&Self::Input) -> String> = None;
     /// Frozen inputs.
     type Input: DeserializeOwned + Send + Sync;
     /// What the provider returned, stored as the outcome's output.
@@ -85,6 +89,16 @@ pub trait Command: Send + Sync + 'static {
 
     /// What the runtime must know about the kind.
     fn spec(&self) -> KindSpec;
+
+    /// A request for this kind, for [`Record::owe`] and [`Intent::run`](crate::Intent::run): `operation_key` names the
+    /// effect, and asking twice under one name is asking once.
+    fn owed(operation_key: impl ToString, input: &Self::Input) -> Owed
+    where
+        Self: Sized,
+        Self::Input: Serialize,
+    {
+        Owed::new(Self::KIND, &operation_key, Self::SERIAL_KEY, input)
+    }
 
     /// Reads current consent, membership or approval on the primary, before a submission that cannot have left yet.
     /// It may only say that the effect is obsolete, never change inputs.
@@ -131,6 +145,10 @@ pub trait Reconcile: Send + Sync + 'static {
     const KIND: &'static str;
     /// Whether [`record`](Reconcile::record) writes anything.
     const RECORDS: bool = true;
+    /// The serial key of its inputs: operations of one (organization, key) never overlap, whatever their kinds. Every
+    /// request of the kind gets it when it is accepted, whatever its producer gave; `None` leaves each request its own.
+    /// Producers of a [`Fifo`](crate::Serial::Fifo) kind still give it: their order is kept before that.
+    const SERIAL_KEY: Option<fn(&Self::Input) -> String> = None;
     /// Ids that name the desired state.
     type Input: DeserializeOwned + Send + Sync;
     /// Desired state, as read from authoritative rows.
@@ -140,6 +158,16 @@ pub trait Reconcile: Send + Sync + 'static {
 
     /// What the runtime must know about the kind.
     fn spec(&self) -> KindSpec;
+
+    /// A request for this kind, for [`Record::owe`] and [`Intent::run`](crate::Intent::run): `operation_key` names the
+    /// effect, and asking twice under one name is asking once, at a newer generation.
+    fn owed(operation_key: impl ToString, input: &Self::Input) -> Owed
+    where
+        Self: Sized,
+        Self::Input: Serialize,
+    {
+        Owed::new(Self::KIND, &operation_key, Self::SERIAL_KEY, input)
+    }
 
     /// Rereads authoritative state in a short transaction on the primary, begun after the claim committed.
     fn read(

@@ -1,7 +1,7 @@
 //! Accepting: committed requests become operations, from intake or from a sealed delivery.
 
 use crate::Error;
-use crate::claim::{MadeReady, lower};
+use crate::claim::{MadeReady, SerialKeys, lower};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -33,6 +33,7 @@ pub(crate) async fn fold(
     kinds: &[String],
     limit: i64,
     unmarked: bool,
+    keys: &SerialKeys,
 ) -> Result<(usize, BTreeMap<String, i64>), Error> {
     let mut rows =
         sqlx::query_file!("sql/take_intake.sql", kinds, limit, unmarked).fetch_all(&mut *tx).await?;
@@ -45,7 +46,7 @@ pub(crate) async fn fold(
         }
     }
     let taken = rows.len();
-    let requests = rows
+    let mut requests: Vec<Request> = rows
         .into_iter()
         .map(|row| Request {
             id: row.operation_id,
@@ -64,6 +65,7 @@ pub(crate) async fn fold(
             traceparent: row.traceparent,
         })
         .collect();
+    requests.iter_mut().for_each(|request| keys.apply(request));
     accept(tx, requests).await?;
     Ok((taken, highest))
 }

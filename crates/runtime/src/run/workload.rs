@@ -2,10 +2,10 @@
 
 use crate::author::erased::{CommandHandler, ReconcileHandler};
 use crate::author::{Command, Consumer, Reconcile};
-use crate::claim::{Claimer, LeaseKeeper};
+use crate::claim::{Claimer, LeaseKeeper, SerialKeys};
 use crate::finish::{Finisher, Handlers};
 use crate::flow::{Budgets, ProviderBudget};
-use crate::observe::{Progress, health::Health, serve};
+use crate::observe::{Progress, Telemetry, health::Health, serve};
 use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
 use crate::run::eager::Eager;
@@ -42,6 +42,8 @@ pub struct Workload {
     consumers: Vec<Arc<dyn AnyConsumer>>,
     budgets: HashMap<String, ProviderBudget>,
     metrics: Option<PrometheusHandle>,
+    /// Flushed when the workload is over.
+    telemetry: Option<Telemetry>,
     /// Rung by this process's own accepts and by its application.
     kick: Arc<Notify>,
 }
@@ -57,6 +59,7 @@ impl Workload {
             consumers: Vec::new(),
             budgets: HashMap::new(),
             metrics: None,
+            telemetry: None,
             kick: Arc::default(),
         }
     }
@@ -95,6 +98,11 @@ impl Workload {
     #[must_use]
     pub fn metrics(mut self, handle: PrometheusHandle) -> Self {
         self.metrics = Some(handle);
+        self
+    }
+
+    pub(crate) fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = Some(telemetry);
         self
     }
 
@@ -144,7 +152,13 @@ impl Workload {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_until(self, soft: CancellationToken, hard: CancellationToken) -> Result<Exit, Error> {
+    pub async fn run_until(
+        mut self,
+        soft: CancellationToken,
+        hard: CancellationToken,
+    ) -> Result<Exit, Error> {
+        // Last to go: what is logged while everything else stops is still exported.
+        let _telemetry = self.telemetry.take();
         let capacity = self.config.capacity.clone();
         let longest = self.handlers.values().map(|h| h.spec().request_timeout).max().unwrap_or_default();
         capacity.check(longest)?;
@@ -160,6 +174,7 @@ impl Workload {
 
         let handlers = Arc::new(self.handlers);
         let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
+        let keys = SerialKeys::new(Arc::clone(&handlers));
         let keeper = LeaseKeeper::new(capacity.lease, process);
         let heartbeat = CancellationToken::new();
         let heart = tokio::spawn(keeper.clone().keep(pools.heartbeat.clone(), heartbeat.clone()));
@@ -187,6 +202,7 @@ impl Workload {
                 repeats,
                 owner(&self.name),
                 keeper,
+                keys.clone(),
                 capacity.commit_lag,
             ),
             attempts: Attempts { pool: pools.work.clone(), budgets },
@@ -212,7 +228,7 @@ impl Workload {
         let loops = TaskTracker::new();
         let watch = Watch { soft: soft.clone(), panicked: Arc::default() };
         for subscriber in
-            subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await?
+            subscribers(&self.config, &pools.work, self.consumers, &keys, &kick, &soft, &mut health).await?
         {
             loops.spawn(watch.over("subscriber", subscriber.run()));
         }
@@ -280,7 +296,7 @@ async fn subscribers(
     config: &WorkloadConfig,
     pool: &PgPool,
     consumers: Vec<Arc<dyn AnyConsumer>>,
-    kinds: &[String],
+    keys: &SerialKeys,
     kick: &Arc<Notify>,
     soft: &CancellationToken,
     health: &mut Health,
@@ -319,7 +335,8 @@ async fn subscribers(
             soft: soft.clone(),
             progress,
             grace: config.capacity.grace / 2,
-            watermark: Watermark::new(kinds.to_vec(), config.capacity.ready_watermark),
+            watermark: Watermark::new(keys.kinds(), config.capacity.ready_watermark),
+            keys: keys.clone(),
         });
     }
     Ok(started)
