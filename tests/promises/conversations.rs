@@ -170,6 +170,13 @@ async fn an_address_that_is_bound_elsewhere_goes_to_a_person_and_keeps_nobody_el
         Ok(attention().await?.as_deref() == Some("twilio.address_bound_elsewhere"))
     })
     .await?;
+    let asks = "select count(*) from backline.operation o where state = 'manual' and failure_code = 'twilio.address_bound_elsewhere'
+        and not exists (select from backline.serial_hold h where h.serial_key = o.serial_key)";
+    assert_eq!(
+        stack.count(asks).await?,
+        1,
+        "it is a person's, and whatever else is to be done does not wait for them"
+    );
     assert_eq!(stack.room(conversation)?.people.len(), 1, "the other is in");
     let lists = stack.journal()?.iter().filter(|line| line["kind"] == "participant.list").count();
     assert_eq!(lists, 2, "it was looked at once more");

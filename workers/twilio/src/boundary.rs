@@ -81,7 +81,7 @@ pub(crate) fn age(seconds: Option<f64>) -> Option<Duration> {
 }
 
 /// A SID from the database.
-pub(crate) fn sid(text: &str) -> Result<ConversationSid, sqlx::Error> {
+pub(crate) fn sid_of(text: &str) -> Result<ConversationSid, sqlx::Error> {
     text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 

@@ -1,6 +1,6 @@
 //! Deleting at Twilio what was deleted here, by the SID that the tombstone kept.
 
-use crate::boundary::{About, Timing, age, serial_key, sid as sid_of};
+use crate::boundary::{About, Timing, age, serial_key, sid_of};
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
 use backline_twilio::{

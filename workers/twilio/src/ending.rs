@@ -1,7 +1,7 @@
 //! Closing at Twilio, for conversations that are closed here and for those that are archived. Closed is for good there:
 //! no request of this worker sets another state, so nothing old can reopen anything.
 
-use crate::boundary::{About, Timing, age, attention, serial_key, sid as sid_of};
+use crate::boundary::{About, Timing, age, attention, serial_key, sid_of};
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
 use backline_twilio::{ConversationSid, State, StateChange, Twilio, set_state};

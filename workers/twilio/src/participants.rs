@@ -3,7 +3,7 @@
 //! Twilio's lists lag behind its writes. So whoever wrote owes another look after the lag. A change of membership that
 //! comes sooner is carried out at once, and the look is made all the same.
 
-use crate::boundary::{About, Timing, age, attention, closed_by_others, serial_key, sid as sid_of};
+use crate::boundary::{About, Timing, age, attention, closed_by_others, serial_key, sid_of};
 use crate::difference::{Change, Wanted, difference};
 use backline_failure::{Call, Class, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};

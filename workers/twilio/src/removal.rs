@@ -1,7 +1,7 @@
 //! Removing one participant: an operation of its own, with an outcome of its own. A missing member row is a reason to
 //! look, and never a proof that somebody is gone.
 
-use crate::boundary::{Timing, age, attention, closed_by_others, serial_key, sid as sid_of};
+use crate::boundary::{Timing, age, attention, closed_by_others, serial_key, sid_of};
 use crate::participants::touched;
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};

@@ -43,6 +43,7 @@ fn scripted() -> (Scripted, Script) {
 
 impl Reconcile for Scripted {
     const KIND: &'static str = "test.scripted";
+    const SERIAL_KEY: Option<fn(&Value) -> String> = Some(|input| format!("test:{}", input["of"]));
     type Input = Value;
     type Desired = i64;
     type Output = i64;
@@ -217,5 +218,33 @@ async fn a_person_is_asked_with_what_the_application_shows_and_a_newer_request_t
     bed.ask().await?;
     bed.script.attempt(2, Ok(Step::Done(2))).await?;
     assert_eq!(bed.settled().await?, [2]);
+    Ok(())
+}
+
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
+async fn the_serial_key_is_the_kinds_whatever_a_producer_gave(pool: PgPool) -> Result<()> {
+    let bed = Bed::start(pool).await?;
+    let ask = |key: &'static str, of: i64, serial: Option<&'static str>| {
+        let sql = "select backline.enqueue_operation($1, $2, $3, $4, serial_key => $5)";
+        let query = sqlx::query(sql).bind(Scripted::KIND).bind(uuid::Uuid::from_u128(7)).bind(key);
+        query.bind(serde_json::json!({"of": of})).bind(serial).execute(&bed.pool)
+    };
+    ask("a", 1, None).await?;
+    ask("b", 1, Some("another")).await?;
+    ask("c", 2, None).await?;
+    bed.eager.committed();
+    // Two of the three share a key, so one waits until the other has ended.
+    bed.holds(
+        "select count(*) = 1 from backline.operation where state = 'waiting' and serial_key = 'test:1'",
+    )
+    .await?;
+    bed.holds(
+        "select array_agg(serial_key order by serial_key) = '{test:1,test:2}' from backline.serial_hold",
+    )
+    .await?;
+    for _ in 0..3 {
+        bed.script.attempt(1, Ok(Step::Done(1))).await?;
+    }
+    assert_eq!(bed.settled().await?, [1, 1, 1]);
     Ok(())
 }
