@@ -162,7 +162,7 @@ async fn membership_that_changes_all_the_time_converges() -> anyhow::Result<()> 
     }
     let (archived, deleted) =
         (*conversations.get(ARCHIVED).context("archived")?, *conversations.get(DELETED).context("deleted")?);
-    for kind in ["twilio.participants", "twilio.recheck", "twilio.close"] {
+    for kind in ["twilio.participants", "twilio.close"] {
         chat.old_intent(kind, archived).await?;
         chat.old_intent(kind, deleted).await?;
     }

@@ -90,6 +90,36 @@ async fn a_sleeping_attempt_that_lands_late_does_not_leave_its_old_state_behind(
     Ok(())
 }
 
+/// As above, and the state changes once more while the verifying read is waited for: the change is not made to wait
+/// with it, and the read is made all the same.
+#[tokio::test]
+async fn a_change_before_a_verifying_read_is_carried_out_at_once_and_verified_nevertheless()
+-> anyhow::Result<()> {
+    let plan = Stack::builder().env("first", "PROMISE_LINGER", "8s").env("second", "PROMISE_LINGER", "8s");
+    let mut stack = plan.worker_as("first", SCRIPTED).later("second", SCRIPTED).start().await?;
+    let organization = Uuid::now_v7();
+    stack.effects().answer(|_, nth| if nth == 1 { Reply::Hold } else { Reply::Apply });
+    let id = want(&stack, organization, 1).await?;
+    eventually("the first attempt", async || Ok(stack.effects().calls().len() == 1)).await?;
+    stack.member("first")?.pause()?;
+    stack.member("second")?.start()?;
+    let waits = "select count(*) from backline.operation where id = $1 and state = 'ready' and due_at > clock_timestamp()";
+    eventually("a verifying read that is waited for", async || Ok(stack.number(waits, id).await? == 1))
+        .await?;
+    want(&stack, organization, 2).await?;
+    eventually("the newer state", async || Ok(stack.effects().desired("k") == Some(2))).await?;
+    // The wait is not over, so the request that nobody waits for may still land, and does.
+    eventually("it to be waited for still", async || Ok(stack.number(waits, id).await? == 1)).await?;
+    stack.effects().release();
+    stack.member("first")?.resume()?;
+    check::settled(&stack, &Expected::recovered()).await?;
+    let calls = stack.effects().calls_of(id);
+    let old = calls.first().and_then(|call| call.answered);
+    anyhow::ensure!(old.is_some() && calls.last().map(|call| call.arrived) > old, "nobody looked after it");
+    assert_eq!(stack.effects().desired("k"), Some(2));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_change_around_a_finish_whose_reply_is_lost_is_carried_out() -> anyhow::Result<()> {
     let stack = Stack::builder().behind_proxy().worker(SCRIPTED).start().await?;

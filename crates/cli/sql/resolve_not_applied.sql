@@ -1,6 +1,6 @@
 -- Invariant: only a manual operation at the submission that was judged is presented again, under the next submission.
 with u as (update backline.operation o set state = 'ready', due_at = clock_timestamp(), submission = o.submission + 1, first_submitted_at = null,
-        may_have_left = false, absent_after = null, repeatable = true, attempt = 0, lookups = 0, resolving = false
+        may_have_left = false, absent_after = case when o.mode = 'reconcile' then o.absent_after end, repeatable = true, attempt = 0, lookups = 0, resolving = false
      where o.id = $1 and o.state = 'manual' and o.submission = $2 and o.lease_id is null
     returning o.id, o.kind, o.organization, o.priority, o.due_at, o.serial, o.serial_key),
 h as (delete from backline.serial_hold s using u where s.organization = u.organization and s.serial_key = u.serial_key and s.operation_id = u.id

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::CallDeadline;
+use crate::{CallDeadline, Class, Failure, Gate, Permit};
 
 /// One attempt to carry a submission to its provider.
 ///
@@ -30,10 +30,11 @@ pub struct Call {
     /// W3C trace context to pass on.
     pub traceparent: Option<String>,
     left: Arc<AtomicBool>,
+    gate: Option<Arc<dyn Gate>>,
 }
 
 impl Call {
-    /// A call that has not left.
+    /// A call that has not left, to a provider that nothing limits.
     #[must_use]
     pub fn new(
         operation_id: Uuid,
@@ -55,7 +56,15 @@ impl Call {
             deadline: deadline.into(),
             traceparent: None,
             left,
+            gate: None,
         }
+    }
+
+    /// Puts a gate before every request.
+    #[must_use]
+    pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.gate = Some(gate);
+        self
     }
 
     /// Passes a W3C trace context on to the provider.
@@ -63,6 +72,28 @@ impl Call {
     pub fn with_traceparent(mut self, traceparent: impl Into<String>) -> Self {
         self.traceparent = Some(traceparent.into());
         self
+    }
+
+    /// Waits for the leave to send one request. Transports await it before anything of the request can leave, ask the
+    /// deadline after it, and keep the permit until the answer has been read.
+    ///
+    /// # Errors
+    /// No request may be sent in this attempt any more; nothing of this one has left.
+    pub async fn admit(&self) -> Result<Permit, Failure> {
+        match &self.gate {
+            Some(gate) => gate.enter().await,
+            None => Ok(Permit::free()),
+        }
+    }
+
+    /// Makes the next requests slower if `failure` says that the provider asked for less. Whoever reads the wire says
+    /// this at once, so that an attempt that goes on after such an answer does not go on at the old rate.
+    pub async fn heed(&self, failure: &Failure) {
+        if failure.class == Class::Throttled
+            && let Some(gate) = &self.gate
+        {
+            gate.slow_down(failure.retry_after).await;
+        }
     }
 
     /// From here on the request may reach the provider. Transports say this immediately before the first byte.

@@ -34,14 +34,19 @@ impl Session {
         self.keep = true;
     }
 
+    /// Hands the connection back: before anything else of the pool is waited for, or when a transaction failed.
+    pub fn release(&mut self) {
+        self.connection = None;
+        self.begun = 0;
+    }
+
     /// The kept connection, or a new one.
     ///
     /// # Errors
     /// As the pool's.
     pub(crate) async fn connection(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
         if !std::mem::take(&mut self.keep) || self.begun >= Self::TRANSACTIONS {
-            self.connection = None;
-            self.begun = 0;
+            self.release();
         }
         let connection = match self.connection.take() {
             Some(connection) => connection,

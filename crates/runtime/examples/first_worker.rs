@@ -3,12 +3,11 @@
 //! The "provider" is a directory. A file is named after the submission's key and put in place by an atomic rename, so
 //! a repetition of the same submission replaces the file by the same bytes.
 
-use backline_envelope::{DecodeError, Envelope, Event, Malformed, Payload, decode};
+use backline_envelope::{DecodeError, Envelope, Event, decode};
 use backline_failure::{Call, Failure, Mode, Resolution};
-use backline_outbox::NewOperation;
 use backline_runtime::{
     Command, Conclusion, Consumer, Error, Evidence, Intent, KindSpec, Operation, Record, Workload,
-    WorkloadConfig, init_telemetry, install_metrics,
+    WorkloadConfig,
 };
 use clap::Parser;
 use serde::{Deserialize, Serialize};
@@ -49,12 +48,8 @@ impl Consumer for Letters {
 
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
         let letter: LetterApproved = decode(event)?;
-        let bad = |field, reason: &str| Malformed { field, reason: reason.to_owned() };
-        let organization =
-            event.organization.ok_or_else(|| bad("organization", "a letter belongs to one"))?;
-        let input = Payload::encode(&letter).map_err(|_| bad("payload", "cannot be an input"))?;
         // The application's own id is the operation's name: approving one letter twice prints it once.
-        Ok(vec![Intent::Run(NewOperation::new(Printer::KIND, organization, letter.letter_id, input))])
+        Ok(vec![Intent::run(event, Printer::owed(&letter.letter_id, &letter))?])
     }
 }
 
@@ -150,10 +145,7 @@ struct Settings {
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let settings = Settings::parse();
-    let otlp = settings.workload.otlp_endpoint.clone();
-    let _telemetry = init_telemetry("letters", &settings.workload.log, otlp.as_deref())?;
-    let exit = Workload::new("letters", settings.workload)
-        .metrics(install_metrics()?)
+    let exit = Workload::process("letters", settings.workload)?
         .command(Printer { tray: settings.tray })
         .consumer(Letters)
         .run()

@@ -5,7 +5,7 @@ with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigin
 l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
 k as (delete from backline.operation o using d
      where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l)
-       and o.desired_generation = o.claimed_generation and (o.mode <> 'reconcile' or o.absent_after is null)
+       and o.desired_generation = o.claimed_generation and (o.mode <> 'reconcile' or o.absent_after is null or o.absent_after <= o.first_submitted_at)
     returning o.*, d.outcome, d.code, d.detail, d.output),
 h as (delete from backline.serial_hold s using k cross join lateral (select x.ctid as at from backline.serial_hold x
      where x.organization = k.organization and x.serial_key = k.serial_key and x.operation_id = k.id offset 0) x where s.ctid = x.at),

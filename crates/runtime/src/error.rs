@@ -1,6 +1,7 @@
 //! What can go wrong in the runtime itself; failures of effects are [`backline_failure::Failure`].
 
 use backline_outbox::{AsTransient, SchemaError};
+use backline_telemetry::TelemetryError;
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,9 @@ pub enum Error {
     /// standard error.
     #[error("{0} panicked")]
     Panicked(&'static str),
+    /// Log, spans or metrics could not be set up.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
     /// The broker refused.
     #[error("broker: {0}")]
     Broker(String),

@@ -16,8 +16,8 @@ pub mod transition;
 pub use backline_broker::{DeadLetter, SubscriptionSpec, Topology};
 
 pub use author::{
-    Command, Conclusion, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Read, Reconcile, Record,
-    Serial, Step,
+    Command, Conclusion, Consumer, Evidence, Guard, Intent, KindSpec, Operation, Owed, Read, Reconcile,
+    Record, Serial, Step,
 };
 pub use error::Error;
 pub use flow::{Capacity, ProviderBudget};

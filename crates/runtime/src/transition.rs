@@ -52,7 +52,7 @@ pub enum Happening {
     Exhausted,
     /// A lookup proved non-application: the next submission may be presented.
     ProvedAbsent,
-    /// Lookups cannot decide, or contradict the instruction.
+    /// Lookups cannot decide, or contradict the instruction; or no request can bring a desired state about.
     AskPerson,
     /// A cancel is honored: nothing was applied.
     Cancel,
@@ -89,7 +89,8 @@ pub fn next(state: State, happening: Happening) -> Option<State> {
 }
 
 impl State {
-    /// Whether the state holds its serial key: nobody else with the key may run.
+    /// Whether the state holds its serial key: nobody else with the key may run. A desired state that waits for a person
+    /// (`manual`) gives it up (`leave.sql`): nothing of it is in doubt, and the others must not wait for the person.
     #[must_use]
     pub fn holds_key(self) -> bool {
         matches!(self, Self::Running | Self::Unknown | Self::Manual)

@@ -2,14 +2,13 @@
 
 create function chat.owe(kind text, conversation uuid, organization uuid, project uuid, who jsonb default null, name text default null)
 returns uuid language sql volatile as $$
-    -- One serial key for all kinds: no two requests about a conversation overlap, whatever they are for.
+    -- No serial key: the worker's kinds derive it, one for everything about a conversation.
     select backline.enqueue_operation(
         kind          => kind,
         organization  => organization,
         operation_key => conversation || coalesce('/' || who::text, ''),
         input         => jsonb_strip_nulls(jsonb_build_object('conversation', conversation, 'who', who, 'name', name)),
-        project       => project,
-        serial_key    => 'twilio:conversation:' || conversation)
+        project       => project)
 $$;
 comment on function chat.owe is 'Asks for an operation about a conversation. For reconcile kinds every call is a new generation.';
 

@@ -3,11 +3,9 @@
 use crate::events::{Instruction, PaymentAuthorized, RefundAuthorized, ReversalAuthorized};
 use crate::submission::Submission;
 use crate::{payment_intent, payout, refund, reversal, transfer};
-use backline_envelope::{DecodeError, Envelope, Event, Malformed, Payload, decode};
-use backline_outbox::NewOperation;
+use backline_envelope::{DecodeError, Envelope, Event, decode};
 use backline_runtime::{Command, Consumer, Intent};
 use serde::Serialize;
-use uuid::Uuid;
 
 /// Reads authorizations.
 pub(crate) struct Payments;
@@ -18,7 +16,7 @@ impl Consumer for Payments {
         &[PaymentAuthorized::TYPE, RefundAuthorized::TYPE, ReversalAuthorized::TYPE];
 
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
-        let operation = match event.event_type.as_str() {
+        let intent = match event.event_type.as_str() {
             PaymentAuthorized::TYPE => {
                 let payment: PaymentAuthorized = decode(event)?;
                 let (id, authorization) = (payment.payment_id, payment.authorization);
@@ -49,24 +47,20 @@ impl Consumer for Payments {
                 )
             }
         }?;
-        Ok(vec![Intent::Run(operation)])
+        Ok(vec![intent])
     }
 }
 
-fn run<H: Command, I: Serialize>(
+fn run<H, I>(
     event: &Envelope,
     key: String,
     payment_id: String,
     authorization: String,
     instruction: I,
-) -> Result<NewOperation, DecodeError> {
-    let malformed = |field, reason: String| DecodeError::Malformed(Malformed { field, reason });
-    let organization: Uuid =
-        event.organization.ok_or_else(|| malformed("organization", "a payment belongs to one".to_owned()))?;
-    if key.is_empty() {
-        return Err(malformed("payment_id", "is empty".to_owned()));
-    }
-    let input = Payload::encode(&Submission { payment_id, authorization, instruction })
-        .map_err(|error| malformed("instruction", error.to_string()))?;
-    Ok(NewOperation { project: event.project, ..NewOperation::new(H::KIND, organization, key, input) })
+) -> Result<Intent, DecodeError>
+where
+    H: Command<Input = Submission<I>>,
+    I: Serialize,
+{
+    Intent::run(event, H::owed(key, &Submission { payment_id, authorization, instruction }))
 }

@@ -1,10 +1,8 @@
 //! What every kind of submission shares: its frozen input, its limits, and what is recorded when it ends.
 
 use crate::events::{PaymentRejected, PaymentSubmitted};
-use crate::settlement::{Object, Settle};
-use backline_envelope::Payload;
+use crate::settlement::{Object, Settle, Settlement};
 use backline_failure::{Mode, Policy};
-use backline_outbox::NewOperation;
 use backline_runtime::{Command, Conclusion, Error, KindSpec, Operation, Reconcile, Record};
 use backline_stripe::{CreatedWindow, IDEMPOTENCY_WINDOW, LINGER, LOOKUP_LAG};
 use serde::{Deserialize, Serialize};
@@ -83,19 +81,9 @@ where
                 provider_ref: object.id().to_owned(),
             };
             record.emit("submitted", "payment", &payment_id, None, &fact).await?;
-            let operation = record.operation();
-            let settle = Settle { payment_id, submission: operation.id, object };
-            let settle = Payload::encode(&settle).map_err(|error| Error::Record(error.to_string()))?;
-            let owed = NewOperation {
-                project: operation.project,
-                ..NewOperation::new(
-                    crate::settlement::Settlement::KIND,
-                    operation.organization,
-                    operation.id.to_string(),
-                    settle,
-                )
-            };
-            record.enqueue(owed).await?;
+            let submission = record.operation().id;
+            let settle = Settle { payment_id, submission, object };
+            record.owe(Settlement::owed(submission, &settle)).await?;
         }
         Conclusion::Rejected { code, .. } | Conclusion::Obsolete { rule: code } => {
             let fact = PaymentRejected {

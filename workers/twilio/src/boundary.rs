@@ -1,16 +1,19 @@
 //! What every kind shares: the account, the limits, the one serial key of a conversation, and when absence is believed.
 
-use backline_envelope::Payload;
 use backline_failure::{Failure, Mode, Policy};
-use backline_outbox::NewOperation;
-use backline_runtime::{Error, KindSpec, Record};
-use backline_twilio::{LINGER, LOOKUP_LAG};
+use backline_runtime::{Error, KindSpec, Record, Step};
+use backline_twilio::{ConversationSid, LINGER, LOOKUP_LAG};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use uuid::Uuid;
 
 /// Provider account of everything about conversations.
 pub(crate) const ACCOUNT: &str = "twilio:conversations";
+
+/// One serial key for all kinds: no two requests about a conversation overlap, whatever they are for.
+pub(crate) fn serial_key(conversation: Uuid) -> String {
+    format!("twilio:conversation:{conversation}")
+}
 
 /// For how many lookup lags a conversation that Twilio does not show is taken for new (field case 85). Lags are guesses
 /// at seconds, so ten are minutes; after them somebody else deleted it, and only a person knows why.
@@ -63,12 +66,12 @@ impl Timing {
     }
 
     /// A conversation that should be there, is not shown, and got its SID this long ago. It is never a success.
-    pub(crate) fn missing(&self, age: Option<Duration>) -> Failure {
+    pub(crate) fn missing<T>(&self, age: Option<Duration>) -> Result<Step<T>, Failure> {
         let lag = self.lookup_lag();
         if age.is_some_and(|age| age < lag.saturating_mul(NEW_FOR_LAGS)) {
-            return Failure::transient("twilio.conversation_invisible").with_retry_after(lag);
+            return Err(Failure::transient("twilio.conversation_invisible").with_retry_after(lag));
         }
-        Failure::rejected("twilio.conversation_missing")
+        Ok(Step::Person(Failure::rejected("twilio.conversation_missing")))
     }
 }
 
@@ -77,30 +80,17 @@ pub(crate) fn age(seconds: Option<f64>) -> Option<Duration> {
     seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
+/// A SID from the database.
+pub(crate) fn sid_of(text: &str) -> Result<ConversationSid, sqlx::Error> {
+    text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
 /// Twilio has closed a conversation that is active here. Nothing reopens it; a person decides.
-pub(crate) fn closed_by_others() -> Failure {
-    Failure::rejected("twilio.conversation_closed")
+pub(crate) fn closed_by_others<T>() -> Step<T> {
+    Step::Person(Failure::rejected("twilio.conversation_closed"))
 }
 
-/// Asks for another kind's work on the same conversation, under its serial key.
-pub(crate) async fn owe(
-    record: &mut Record<'_>,
-    kind: &str,
-    conversation: Uuid,
-    delay: Option<Duration>,
-) -> Result<(), Error> {
-    let input = Payload::encode(&About { conversation }).map_err(|error| Error::Record(error.to_string()))?;
-    let operation = record.operation();
-    let owed = NewOperation {
-        project: operation.project,
-        serial_key: Some(format!("twilio:conversation:{conversation}")),
-        delay,
-        ..NewOperation::new(kind, operation.organization, conversation.to_string(), input)
-    };
-    record.enqueue(owed).await.map(drop)
-}
-
-/// Shows a person what only a person can decide.
+/// Shows in the application's row what only a person can decide, whether or not the operation has ended with it.
 pub(crate) async fn attention(record: &mut Record<'_>, conversation: Uuid, code: &str) -> Result<(), Error> {
     let sql = include_str!("../sql/attention.sql");
     sqlx::query(sql).bind(conversation).bind(code).execute(record.connection()).await?;

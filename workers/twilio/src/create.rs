@@ -1,7 +1,7 @@
 //! Creating a conversation under its unique name: the one effect here that is a command. While its reply is missing it
 //! is unknown and keeps the conversation's serial key, so nothing else touches what may or may not exist.
 
-use crate::boundary::{Timing, attention, owe};
+use crate::boundary::{About, Timing, attention, serial_key};
 use crate::ending::End;
 use crate::{deletion::Delete, participants::Participants};
 use backline_failure::{Call, Failure, Mode, Resolution};
@@ -46,6 +46,7 @@ impl Create {
 
 impl Command for Create {
     const KIND: &'static str = "twilio.create";
+    const SERIAL_KEY: Option<fn(&New) -> String> = Some(|new| serial_key(new.conversation));
     type Input = New;
     type Output = Made;
 
@@ -98,18 +99,20 @@ impl Command for Create {
         let sql = include_str!("../sql/created.sql");
         let row = sqlx::query_scalar(sql).bind(new.conversation).bind(made.sid.as_str());
         let state: Option<String> = row.fetch_optional(tx.connection()).await?;
+        let (key, about) = (new.conversation, About { conversation: new.conversation });
         // Whatever was asked for meanwhile found no SID and did nothing: it is asked for again.
         let next = match state.as_deref() {
-            Some("active") => Participants::<false>::KIND,
-            Some("archived") => End::<true>::KIND,
-            Some(_) => End::<false>::KIND,
-            None if backline_crash_point::seeded_bug(27) => Delete::KIND,
+            Some("active") => Participants::owed(key, &about),
+            Some("archived") => End::<true>::owed(key, &about),
+            Some(_) => End::<false>::owed(key, &about),
+            None if backline_crash_point::seeded_bug(27) => Delete::owed(key, &about),
             None => {
                 let late = sqlx::query(include_str!("../sql/created_late.sql"));
                 late.bind(new.conversation).bind(made.sid.as_str()).execute(tx.connection()).await?;
-                Delete::KIND
+                Delete::owed(key, &about)
             }
         };
-        owe(tx, next, new.conversation, None).await
+        tx.owe(next).await?;
+        Ok(())
     }
 }

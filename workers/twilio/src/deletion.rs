@@ -1,6 +1,6 @@
 //! Deleting at Twilio what was deleted here, by the SID that the tombstone kept.
 
-use crate::boundary::{About, Timing, age};
+use crate::boundary::{About, Timing, age, serial_key, sid_of};
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
 use backline_twilio::{
@@ -31,6 +31,7 @@ pub(crate) struct Gone {
 
 impl Reconcile for Delete {
     const KIND: &'static str = "twilio.delete";
+    const SERIAL_KEY: Option<fn(&About) -> String> = Some(|about| serial_key(about.conversation));
     type Input = About;
     type Desired = Tombstone;
     type Output = Gone;
@@ -51,8 +52,7 @@ impl Reconcile for Delete {
         let Some((sid, known_for)) = row else {
             return Ok(Read::Obsolete { rule: "not_deleted", seen: "no tombstone, or a row".to_owned() });
         };
-        let sid = sid.map(|sid| sid.parse()).transpose();
-        let sid = sid.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        let sid = sid.as_deref().map(sid_of).transpose()?;
         Ok(Read::Desired(Tombstone { sid, known_for: age(known_for) }))
     }
 

@@ -1,7 +1,7 @@
 //! Closing at Twilio, for conversations that are closed here and for those that are archived. Closed is for good there:
 //! no request of this worker sets another state, so nothing old can reopen anything.
 
-use crate::boundary::{About, Timing, age, attention};
+use crate::boundary::{About, Timing, age, attention, serial_key, sid_of};
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
 use backline_twilio::{ConversationSid, State, StateChange, Twilio, set_state};
@@ -33,6 +33,7 @@ pub(crate) enum Closed {
 
 impl<const ARCHIVED: bool> Reconcile for End<ARCHIVED> {
     const KIND: &'static str = if ARCHIVED { "twilio.archive_close" } else { "twilio.close" };
+    const SERIAL_KEY: Option<fn(&About) -> String> = Some(|about| serial_key(about.conversation));
     type Input = About;
     type Desired = Ending;
     type Output = Closed;
@@ -58,10 +59,9 @@ impl<const ARCHIVED: bool> Reconcile for End<ARCHIVED> {
             }
             // The creation's guard stops it, or its record asks again.
             Some((state, None, _)) => Read::Obsolete { rule: "not_created", seen: state },
-            Some((_, Some(sid), known_for)) => Read::Desired(Ending {
-                sid: sid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                known_for: age(known_for),
-            }),
+            Some((_, Some(sid), known_for)) => {
+                Read::Desired(Ending { sid: sid_of(&sid)?, known_for: age(known_for) })
+            }
         })
     }
 
@@ -70,7 +70,7 @@ impl<const ARCHIVED: bool> Reconcile for End<ARCHIVED> {
             StateChange::Changed(_) => Ok(Step::Done(Closed::Now)),
             StateChange::AlreadyClosed => Ok(Step::Done(Closed::Already)),
             // Closed was wanted, with what was said in it; absent is something else.
-            StateChange::Absent => Err(self.timing.missing(ending.known_for)),
+            StateChange::Absent => self.timing.missing(ending.known_for),
         }
     }
 
@@ -89,5 +89,9 @@ impl<const ARCHIVED: bool> Reconcile for End<ARCHIVED> {
             Conclusion::Rejected { code, .. } => attention(tx, about.conversation, code).await,
             Conclusion::Obsolete { .. } => Ok(()),
         }
+    }
+
+    async fn ask_person(&self, tx: &mut Record<'_>, about: &About, why: &Failure) -> Result<(), Error> {
+        attention(tx, about.conversation, &why.code).await
     }
 }

@@ -8,7 +8,7 @@ mod ending;
 mod participants;
 mod removal;
 
-use backline_runtime::{ProviderBudget, Workload, WorkloadConfig, init_telemetry, install_metrics};
+use backline_runtime::{ProviderBudget, Workload, WorkloadConfig};
 use backline_twilio::{Config, Credentials, Twilio};
 use boundary::{ACCOUNT, Timing};
 use clap::Parser;
@@ -33,10 +33,10 @@ struct Settings {
     /// Where Twilio's Conversations are.
     #[arg(long, env = "TWILIO_BASE_URL", default_value = Config::LIVE_URL)]
     twilio_base_url: Url,
-    /// Calls per second, fleet-wide. Twilio publishes no limit of Conversations; this is for both of us to live with.
+    /// Requests per second, fleet-wide. Twilio publishes no limit of Conversations; this is for both of us to live with.
     #[arg(long, env = "TWILIO_RATE", default_value_t = 25.0)]
     twilio_rate: f64,
-    /// Calls in flight, fleet-wide: what Twilio limits and answers with 20429.
+    /// Requests in flight, fleet-wide: what Twilio limits and answers with 20429.
     #[arg(long, env = "TWILIO_CONCURRENCY", default_value_t = 20)]
     twilio_concurrency: i32,
 }
@@ -44,35 +44,19 @@ struct Settings {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let settings = Settings::parse();
-    backline_crash_point::init_from_env().map_err(anyhow::Error::msg)?;
-    let _telemetry = init_telemetry(
-        "backline-twilio",
-        &settings.workload.log,
-        settings.workload.otlp_endpoint.as_deref(),
-    )?;
-    // The one TLS provider of the process; a second installation would be a bug elsewhere.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let workload = Workload::process("twilio", settings.workload)?;
     let timing = settings.timing;
+    let (account, key) = (settings.twilio_account_sid, settings.twilio_api_key);
     let twilio = Twilio::new(Config {
-        credentials: Credentials::new(
-            settings.twilio_account_sid,
-            settings.twilio_api_key,
-            settings.twilio_api_secret,
-        ),
+        credentials: Credentials::new(account, key, settings.twilio_api_secret),
         base_url: settings.twilio_base_url,
         connect_timeout: Config::CONNECT_TIMEOUT.min(timing.request_timeout / 2),
     })?;
-    let budget = ProviderBudget {
-        rate: settings.twilio_rate,
-        burst: settings.twilio_rate,
-        concurrency: settings.twilio_concurrency,
-    };
-    let exit = Workload::new("twilio", settings.workload)
-        .metrics(install_metrics()?)
+    let budget = ProviderBudget::per_second(settings.twilio_rate, settings.twilio_concurrency);
+    let exit = workload
         .budget(ACCOUNT, budget)
         .command(create::Create { twilio: twilio.clone(), timing: timing.clone() })
-        .reconcile(participants::Participants::<false> { twilio: twilio.clone(), timing: timing.clone() })
-        .reconcile(participants::Participants::<true> { twilio: twilio.clone(), timing: timing.clone() })
+        .reconcile(participants::Participants { twilio: twilio.clone(), timing: timing.clone() })
         .reconcile(removal::RemoveParticipant { twilio: twilio.clone(), timing: timing.clone() })
         .reconcile(ending::End::<false> { twilio: twilio.clone(), timing: timing.clone() })
         .reconcile(ending::End::<true> { twilio: twilio.clone(), timing: timing.clone() })

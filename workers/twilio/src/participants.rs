@@ -1,9 +1,9 @@
 //! Participants follow committed membership, step by step.
 //!
-//! Twilio's lists lag behind its writes. So whoever wrote owes a look after the lag (`twilio.recheck`), as an operation
-//! of its own: waiting inside this one would make the next change of membership wait as well.
+//! Twilio's lists lag behind its writes. So whoever wrote owes another look after the lag. A change of membership that
+//! comes sooner is carried out at once, and the look is made all the same.
 
-use crate::boundary::{About, Timing, age, attention, closed_by_others, owe};
+use crate::boundary::{About, Timing, age, attention, closed_by_others, serial_key, sid_of};
 use crate::difference::{Change, Wanted, difference};
 use backline_failure::{Call, Class, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
@@ -18,17 +18,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Handler of `twilio.participants`, and of `twilio.recheck` (`LATER`), which looks when lists show what was written.
-pub(crate) struct Participants<const LATER: bool> {
+/// Handler of `twilio.participants`.
+pub(crate) struct Participants {
     pub twilio: Twilio,
     pub timing: Timing,
 }
 
-/// What is wanted, and since when things are as they are.
+/// What is wanted, and since when the provider may know of it.
 pub(crate) struct Roster {
     sid: ConversationSid,
     known_for: Option<Duration>,
-    touched: Option<Duration>,
     wanted: Wanted,
 }
 
@@ -43,10 +42,11 @@ pub(crate) struct Converged {
     pub strangers: usize,
 }
 
-type Row = (String, Option<String>, Option<f64>, Option<f64>, Json<BTreeSet<Who>>, Json<BTreeSet<Who>>);
+type Row = (String, Option<String>, Option<f64>, Json<BTreeSet<Who>>, Json<BTreeSet<Who>>);
 
-impl<const LATER: bool> Reconcile for Participants<LATER> {
-    const KIND: &'static str = if LATER { "twilio.recheck" } else { "twilio.participants" };
+impl Reconcile for Participants {
+    const KIND: &'static str = "twilio.participants";
+    const SERIAL_KEY: Option<fn(&About) -> String> = Some(|about| serial_key(about.conversation));
     type Input = About;
     type Desired = Roster;
     type Output = Converged;
@@ -70,10 +70,9 @@ impl<const LATER: bool> Reconcile for Participants<LATER> {
             }
             // The creation's record asks again.
             Some((state, None, ..)) => Read::Obsolete { rule: "not_created", seen: state },
-            Some((_, Some(sid), known_for, touched, members, removed)) => Read::Desired(Roster {
-                sid: sid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            Some((_, Some(sid), known_for, members, removed)) => Read::Desired(Roster {
+                sid: sid_of(&sid)?,
                 known_for: age(known_for),
-                touched: age(touched),
                 wanted: Wanted { members: members.0, removed: removed.0 },
             }),
         })
@@ -85,12 +84,10 @@ impl<const LATER: bool> Reconcile for Participants<LATER> {
         _about: &About,
         roster: &Roster,
     ) -> Result<Step<Converged>, Failure> {
-        if LATER && let Some(rest) = self.timing.unsettled(roster.touched) {
-            return Ok(Step::Again(rest));
-        }
         let missing = || self.timing.missing(roster.known_for);
-        let list = async || list_participants(&self.twilio, call, &roster.sid).await?.ok_or_else(missing);
-        let found = difference(&roster.wanted, &list().await?);
+        let list = async || list_participants(&self.twilio, call, &roster.sid).await;
+        let Some(listed) = list().await? else { return missing() };
+        let found = difference(&roster.wanted, &listed);
         let mut done = Converged { strangers: found.strangers, ..Converged::default() };
         let mut refused = None;
         for change in found.changes {
@@ -98,15 +95,15 @@ impl<const LATER: bool> Reconcile for Participants<LATER> {
                 Change::Remove(sid, who) => {
                     match remove_participant(&self.twilio, call, &roster.sid, &sid).await? {
                         Removal::Removed | Removal::AlreadyAbsent => done.removed.insert(who),
-                        Removal::ConversationClosed => return Err(closed_by_others()),
+                        Removal::ConversationClosed => return Ok(closed_by_others()),
                     };
                 }
                 Change::Add(who) => {
                     let new = NewParticipant { who, attributes: None };
                     match add_participant(&self.twilio, call, &roster.sid, &new).await {
                         Ok(Addition::Added(_) | Addition::AlreadyPresent) => done.added += 1,
-                        Ok(Addition::ConversationAbsent) => return Err(missing()),
-                        Ok(Addition::ConversationClosed) => return Err(closed_by_others()),
+                        Ok(Addition::ConversationAbsent) => return missing(),
+                        Ok(Addition::ConversationClosed) => return Ok(closed_by_others()),
                         // One that is refused does not keep the others out.
                         Err(failure) if failure.class == Class::Rejected => refused = Some(failure),
                         Err(failure) => return Err(failure),
@@ -117,9 +114,10 @@ impl<const LATER: bool> Reconcile for Participants<LATER> {
         let Some(refused) = refused else { return Ok(Step::Done(done)) };
         // An address may have been bound elsewhere by a move that is over by now, or by our own late request. One more
         // look, then a person decides.
-        let left = difference(&roster.wanted, &list().await?).changes;
+        let Some(listed) = list().await? else { return missing() };
+        let left = difference(&roster.wanted, &listed).changes;
         if left.iter().any(|change| matches!(change, Change::Add(_))) {
-            return Err(refused);
+            return Ok(Step::Person(refused));
         }
         Ok(Step::Done(done))
     }
@@ -139,6 +137,10 @@ impl<const LATER: bool> Reconcile for Participants<LATER> {
             Conclusion::Obsolete { .. } => Ok(()),
         }
     }
+
+    async fn ask_person(&self, tx: &mut Record<'_>, about: &About, why: &Failure) -> Result<(), Error> {
+        attention(tx, about.conversation, &why.code).await
+    }
 }
 
 /// Records that participants were written, or only seen, and who was found absent; owes the look after the lag.
@@ -156,7 +158,8 @@ pub(crate) async fn touched(
         sqlx::query(sql).bind(conversation).bind(Json(absent)).execute(tx.connection()).await?;
     }
     if wrote {
-        owe(tx, Participants::<true>::KIND, conversation, Some(timing.lookup_lag())).await?;
+        let look = Participants::owed(conversation, &About { conversation });
+        tx.owe(look.after(timing.lookup_lag())).await?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Removing one participant: an operation of its own, with an outcome of its own. A missing member row is a reason to
 //! look, and never a proof that somebody is gone.
 
-use crate::boundary::{Timing, age, attention, closed_by_others};
-use crate::participants::touched;
+use crate::boundary::{About, Timing, age, attention, closed_by_others, serial_key, sid_of};
+use crate::participants::{Participants, touched};
 use backline_failure::{Call, Failure, Mode};
 use backline_runtime::{Conclusion, Error, KindSpec, Operation, Read, Reconcile, Record, Step};
 use backline_twilio::{ConversationSid, Removal, Twilio, Who, list_participants, remove_participant};
@@ -52,6 +52,7 @@ type Row = (String, Option<String>, Option<f64>, Option<f64>, bool, bool);
 
 impl Reconcile for RemoveParticipant {
     const KIND: &'static str = "twilio.remove_participant";
+    const SERIAL_KEY: Option<fn(&Leaver) -> String> = Some(|leaver| serial_key(leaver.conversation));
     type Input = Leaver;
     type Desired = Leaving;
     type Output = Gone;
@@ -78,7 +79,7 @@ impl Reconcile for RemoveParticipant {
             Some((state, None, ..)) => Read::Obsolete { rule: "not_created", seen: state },
             Some((state, .., true, _)) => Read::Obsolete { rule: "member_again", seen: state },
             Some((_, Some(sid), known_for, touched, _, confirmed)) => Read::Desired(Leaving {
-                sid: sid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                sid: sid_of(&sid)?,
                 known_for: age(known_for),
                 touched: age(touched),
                 confirmed,
@@ -90,13 +91,14 @@ impl Reconcile for RemoveParticipant {
         if leaving.confirmed {
             return Ok(Step::Done(Gone::Before));
         }
-        let listed = list_participants(&self.twilio, call, &leaving.sid).await?;
-        let listed = listed.ok_or_else(|| self.timing.missing(leaving.known_for))?;
+        let Some(listed) = list_participants(&self.twilio, call, &leaving.sid).await? else {
+            return self.timing.missing(leaving.known_for);
+        };
         let mut gone = Gone::NotListed;
         for theirs in listed.iter().filter(|participant| participant.who().as_ref() == Some(&leaver.who)) {
             match remove_participant(&self.twilio, call, &leaving.sid, &theirs.sid).await? {
                 Removal::Removed | Removal::AlreadyAbsent => gone = Gone::Removed,
-                Removal::ConversationClosed => return Err(closed_by_others()),
+                Removal::ConversationClosed => return Ok(closed_by_others()),
             }
         }
         match self.timing.unsettled(leaving.touched) {
@@ -113,6 +115,12 @@ impl Reconcile for RemoveParticipant {
         end: Conclusion<'_, Gone>,
     ) -> Result<(), Error> {
         match end {
+            // A removal that was sent before they were a member again may still land, and only this operation knows it.
+            Conclusion::Obsolete { rule: "member_again", .. } => {
+                let about = About { conversation: leaver.conversation };
+                let look = Participants::owed(leaver.conversation, &about);
+                tx.owe(look.after(self.timing.lookup_lag())).await.map(drop)
+            }
             Conclusion::Succeeded(Gone::Before) | Conclusion::Obsolete { .. } => Ok(()),
             // Also an absence counts as a write: whoever made it true may have been abandoned or unrecorded.
             Conclusion::Succeeded(Gone::Removed | Gone::NotListed) => {
@@ -121,5 +129,9 @@ impl Reconcile for RemoveParticipant {
             }
             Conclusion::Rejected { code, .. } => attention(tx, leaver.conversation, code).await,
         }
+    }
+
+    async fn ask_person(&self, tx: &mut Record<'_>, leaver: &Leaver, why: &Failure) -> Result<(), Error> {
+        attention(tx, leaver.conversation, &why.code).await
     }
 }

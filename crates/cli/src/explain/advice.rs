@@ -67,6 +67,9 @@ pub(crate) fn why(open: &Open) -> Vec<String> {
                 ));
             }
         }
+        "manual" if open.mode == "reconcile" => {
+            reasons.push("no request can bring about what is wanted: a person must decide".to_owned());
+        }
         "manual" => {
             reasons.push("lookups cannot decide, or contradict the instruction: a person must".to_owned())
         }
@@ -97,6 +100,13 @@ pub(crate) fn may_do(open: &Open) -> Vec<String> {
     let id = open.id;
     let second = if open.irreversible { " --approved-by SECOND_PERSON" } else { "" };
     match open.state.as_str() {
+        "manual" if open.mode == "reconcile" => vec![
+            "change what is wanted: the next request for it tries again by itself".to_owned(),
+            format!("or mend it at the provider, then backline ops retry {id} --reason TEXT{second}"),
+            format!(
+                "or, once it is so: backline ops resolve {id} --as applied --evidence '{{…}}' --reason TEXT{second}"
+            ),
+        ],
         "manual" => vec![
             "find the effect at the provider by its metadata operation_id".to_owned(),
             format!(

@@ -82,8 +82,15 @@ impl Action {
         second: Option<&str>,
     ) -> Option<String> {
         let state = judged.state.as_str();
+        let reconcile = judged.mode == "reconcile";
         let refused = match (self, state) {
             (Self::Retry | Self::Discard, "dead") => None,
+            // It asked for a person; nothing of it is in doubt.
+            (Self::Retry, "manual") if reconcile => None,
+            (Self::Discard, "manual") if reconcile => Some(format!(
+                "what is wanted cannot be brought about as things are: change what is wanted, mend it there and `backline ops retry {id}`, or \
+                 `backline ops resolve {id} --as applied --evidence JSON --reason TEXT` once it is so"
+            )),
             (Self::Applied { .. } | Self::NotApplied { .. }, "manual") => None,
             (Self::Cancel, "dead") => Some(format!("nothing runs any more: use `backline ops discard {id}`")),
             (Self::Cancel, _) => None,
@@ -174,6 +181,9 @@ mod tests {
         for state in ["ready", "waiting", "running", "unknown"] {
             assert_eq!(allowed(state), [2], "{state}");
         }
+        let asks = Judged { mode: "reconcile".to_owned(), ..judged("manual", false) };
+        assert!(Action::Retry.refusal(Uuid::nil(), &asks, "ann", None).is_none());
+        assert!(Action::Discard.refusal(Uuid::nil(), &asks, "ann", None).is_some());
     }
 
     #[test]

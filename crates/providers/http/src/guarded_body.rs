@@ -20,16 +20,16 @@ pub(crate) struct DeadlinePassed;
 pub(crate) struct GuardedBody {
     bytes: Option<Bytes>,
     call: Call,
-    gate: Gate,
+    handed_over: HandedOver,
     /// Crash point of the provider.
     before: &'static str,
 }
 
 /// Says whether one request's body was handed over; the mark of a call may be older than the request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gate(Arc<AtomicBool>);
+pub(crate) struct HandedOver(Arc<AtomicBool>);
 
-impl Gate {
+impl HandedOver {
     pub(crate) fn was_passed(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -44,8 +44,8 @@ impl Gate {
 
 impl GuardedBody {
     /// A body of at least one byte: the client never asks for an empty one.
-    pub(crate) fn new(form: String, call: Call, gate: Gate, before: &'static str) -> Self {
-        Self { bytes: Some(Bytes::from(form)), call, gate, before }
+    pub(crate) fn new(form: String, call: Call, handed_over: HandedOver, before: &'static str) -> Self {
+        Self { bytes: Some(Bytes::from(form)), call, handed_over, before }
     }
 }
 
@@ -61,7 +61,7 @@ impl Body for GuardedBody {
         if self.call.deadline.passed() {
             return Poll::Ready(Some(Err(DeadlinePassed)));
         }
-        self.gate.pass(&self.call, self.before);
+        self.handed_over.pass(&self.call, self.before);
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 
@@ -83,26 +83,27 @@ mod tests {
 
     use super::*;
 
-    fn polled(deadline: Duration) -> (bool, Call, Gate) {
+    fn polled(deadline: Duration) -> (bool, Call, HandedOver) {
         let key = "key".to_owned();
         let call = Call::new(Uuid::nil(), 1, 1, 1, key, Duration::from_secs(1), Deadline::after(deadline));
-        let gate = Gate::default();
-        let mut body = GuardedBody::new("a=1".to_owned(), call.clone(), gate.clone(), "x.request.before");
+        let handed_over = HandedOver::default();
+        let mut body =
+            GuardedBody::new("a=1".to_owned(), call.clone(), handed_over.clone(), "x.request.before");
         assert!(!call.may_have_left() && body.size_hint().exact() == Some(3));
         let mut context = Context::from_waker(std::task::Waker::noop());
         let frame = Pin::new(&mut body).poll_frame(&mut context);
-        (matches!(frame, Poll::Ready(Some(Ok(_)))), call, gate)
+        (matches!(frame, Poll::Ready(Some(Ok(_)))), call, handed_over)
     }
 
     #[test]
     fn the_mark_is_made_when_the_body_is_handed_over() {
-        let (sent, call, gate) = polled(Duration::from_secs(60));
-        assert!(sent && call.may_have_left() && gate.was_passed());
+        let (sent, call, handed_over) = polled(Duration::from_secs(60));
+        assert!(sent && call.may_have_left() && handed_over.was_passed());
     }
 
     #[test]
     fn a_connection_that_took_until_the_deadline_carries_nothing() {
-        let (sent, call, gate) = polled(Duration::ZERO);
-        assert!(!sent && !call.may_have_left() && !gate.was_passed());
+        let (sent, call, handed_over) = polled(Duration::ZERO);
+        assert!(!sent && !call.may_have_left() && !handed_over.was_passed());
     }
 }

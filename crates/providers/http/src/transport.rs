@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::Provider;
 use crate::answer::{Answer, chain};
-use crate::guarded_body::{Gate, GuardedBody};
+use crate::guarded_body::{GuardedBody, HandedOver};
 use crate::span;
 
 /// Why a transport could not be built.
@@ -26,6 +26,9 @@ pub enum SetupError {
 }
 
 /// Carries one request at a time to one provider; clones share one connection pool.
+///
+/// Every request is admitted by its call first ([`Call::admit`]): a provider counts requests, not attempts. A wait for
+/// that is over before anything is marked or sent, and the deadline is asked after it.
 #[derive(Clone)]
 pub struct Transport {
     provider: &'static Provider,
@@ -82,20 +85,22 @@ impl Transport {
     /// Sends a request that has no effect, so it does not mark the call.
     ///
     /// # Errors
-    /// No answer came: always transient. Poison if the request cannot be built.
+    /// No answer came: always transient. Poison if the request cannot be built, the gate's if it was not admitted.
     pub async fn read(&self, call: &Call, request: reqwest::RequestBuilder) -> Result<Answer, Failure> {
         let request = self.build(request)?;
+        let _permit = call.admit().await?;
         if call.deadline.passed() {
             return Err(self.late());
         }
-        self.execute(call, request, &Gate::default()).await
+        self.execute(call, request, &HandedOver::default()).await
     }
 
     /// Sends a form, and marks the call just before its first byte may leave.
     ///
     /// # Errors
     /// No answer came: transient while it is certain that nothing was executed, else unknown. Poison if the request
-    /// cannot be built, or the form is empty: the client never asks for an empty body, so nothing would be marked.
+    /// cannot be built, or the form is empty: the client never asks for an empty body, so nothing would be marked. The
+    /// gate's if it was not admitted.
     pub async fn write(
         &self,
         call: &Call,
@@ -105,15 +110,16 @@ impl Transport {
         if form.is_empty() {
             return Err(self.invalid("a write without parameters"));
         }
-        let gate = Gate::default();
-        let body = GuardedBody::new(form, call.clone(), gate.clone(), self.provider.before);
+        let handed_over = HandedOver::default();
+        let body = GuardedBody::new(form, call.clone(), handed_over.clone(), self.provider.before);
         let request =
             request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(reqwest::Body::wrap(body));
         let request = self.build(request)?;
+        let _permit = call.admit().await?;
         if call.deadline.passed() {
             return Err(self.late());
         }
-        self.carry(call, request, &gate).await
+        self.carry(call, request, &handed_over).await
     }
 
     /// Sends a DELETE. It has no body whose handing over could be watched, so the call is marked before the connection
@@ -123,16 +129,22 @@ impl Transport {
     /// As [`write`](Self::write).
     pub async fn delete(&self, call: &Call, request: reqwest::RequestBuilder) -> Result<Answer, Failure> {
         let request = self.build(request)?;
+        let _permit = call.admit().await?;
         if call.deadline.remaining() <= self.connect_timeout {
             return Err(self.late());
         }
-        let gate = Gate::default();
-        gate.pass(call, self.provider.before);
-        self.carry(call, request, &gate).await
+        let handed_over = HandedOver::default();
+        handed_over.pass(call, self.provider.before);
+        self.carry(call, request, &handed_over).await
     }
 
-    async fn carry(&self, call: &Call, request: reqwest::Request, gate: &Gate) -> Result<Answer, Failure> {
-        let outcome = self.execute(call, request, gate).await;
+    async fn carry(
+        &self,
+        call: &Call,
+        request: reqwest::Request,
+        handed_over: &HandedOver,
+    ) -> Result<Answer, Failure> {
+        let outcome = self.execute(call, request, handed_over).await;
         backline_crash_point::reach(self.provider.after);
         outcome
     }
@@ -141,12 +153,12 @@ impl Transport {
         &self,
         call: &Call,
         mut request: reqwest::Request,
-        gate: &Gate,
+        handed_over: &HandedOver,
     ) -> Result<Answer, Failure> {
         let span = span::begin(self.provider, call, &mut request);
         let outcome = match self.http.execute(request).await {
             Ok(response) => Ok(Answer::read(response).await),
-            Err(error) => Err(self.lost(&error, call, gate)),
+            Err(error) => Err(self.lost(&error, call, handed_over)),
         };
         span::end(span, &outcome);
         outcome
@@ -158,13 +170,13 @@ impl Transport {
 
     /// A request that brought no answer. Unless it was handed over to a connection, it is certain that nothing was
     /// executed; a read has no effect either way.
-    fn lost(&self, error: &reqwest::Error, call: &Call, gate: &Gate) -> Failure {
+    fn lost(&self, error: &reqwest::Error, call: &Call, handed_over: &HandedOver) -> Failure {
         let name = match (error.is_connect(), error.is_timeout()) {
             (true, _) => "connect_failed",
             (false, true) => "timeout",
             (false, false) => "connection_lost",
         };
-        match gate.was_passed() && !error.is_connect() {
+        match handed_over.was_passed() && !error.is_connect() {
             true => Failure::unknown(self.code(name)).with_detail(chain(error)),
             false if call.deadline.passed() => self.late(),
             false => Failure::transient(self.code(name)).with_detail(chain(error)),

@@ -46,7 +46,9 @@ impl Stripe {
         };
         let reply = self.carry(call, account, request, asked).await?;
         if !(200..300).contains(&reply.status) {
-            return Err(refusal(&reply, asked));
+            let refusal = refusal(&reply, asked);
+            call.heed(&refusal).await;
+            return Err(refusal);
         }
         match serde_json::from_slice(&reply.body) {
             Ok(value) => Ok(Answer { value, reply, asked }),

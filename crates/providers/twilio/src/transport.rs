@@ -28,17 +28,25 @@ impl Reply {
 impl Twilio {
     pub(crate) async fn get(&self, call: &Call, url: Url) -> Result<Said, Failure> {
         let answer = self.transport.read(call, self.request(call, Method::GET, url)).await?;
-        self.judge(answer, Asked::Read)
+        self.heeded(call, self.judge(answer, Asked::Read)).await
     }
 
     pub(crate) async fn post(&self, call: &Call, url: Url, form: String) -> Result<Said, Failure> {
         let answer = self.transport.write(call, self.request(call, Method::POST, url), form).await?;
-        self.judge(answer, Asked::Write)
+        self.heeded(call, self.judge(answer, Asked::Write)).await
     }
 
     pub(crate) async fn delete(&self, call: &Call, url: Url) -> Result<Said, Failure> {
         let answer = self.transport.delete(call, self.request(call, Method::DELETE, url)).await?;
-        self.judge(answer, Asked::Write)
+        self.heeded(call, self.judge(answer, Asked::Write)).await
+    }
+
+    /// What asks for less is heeded before the caller hears of it.
+    async fn heeded(&self, call: &Call, judged: Result<Said, Failure>) -> Result<Said, Failure> {
+        if let Err(failure) = &judged {
+            call.heed(failure).await;
+        }
+        judged
     }
 
     /// `v1/Conversations` and these segments below it, each encoded as one segment whatever it holds.

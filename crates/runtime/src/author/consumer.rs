@@ -1,5 +1,6 @@
 //! Consumers: pure functions from an event to intents.
 
+use crate::author::Owed;
 use backline_broker::SubscriptionSpec;
 use backline_envelope::{DecodeError, Envelope};
 use backline_outbox::NewOperation;
@@ -9,6 +10,16 @@ use backline_outbox::NewOperation;
 pub enum Intent {
     /// Run this operation.
     Run(NewOperation),
+}
+
+impl Intent {
+    /// Runs what a handler is owed, in the event's organization and project.
+    ///
+    /// # Errors
+    /// [`DecodeError::Malformed`]: the event belongs to no organization, or names nothing.
+    pub fn run(event: &Envelope, owed: Owed) -> Result<Self, DecodeError> {
+        owed.asked_by(event).map(Self::Run)
+    }
 }
 
 /// A named reader of events with its own subscription.

@@ -29,12 +29,16 @@ pub(crate) enum Performed {
     Output(String),
     /// Not there yet.
     Again(Duration),
+    /// Only a person can go on.
+    Person(Failure),
 }
 
 pub(crate) trait Handler: Send + Sync {
     fn kind(&self) -> &'static str;
     fn spec(&self) -> &KindSpec;
     fn records(&self) -> bool;
+    /// What the kind derives from an input; none where it derives nothing, or the input cannot be read.
+    fn serial_key(&self, input: &str) -> Option<String>;
     /// Decodes the input and asks guard or read, in a short transaction of its own.
     fn prepare<'a>(
         &'a self,
@@ -60,6 +64,13 @@ pub(crate) trait Handler: Send + Sync {
         record: Record<'a>,
         input: &'a str,
         ending: Ending<'a>,
+    ) -> Boxed<'a, Result<(), Error>>;
+    /// What goes with asking a person; commands write nothing then.
+    fn ask_person<'a>(
+        &'a self,
+        record: Record<'a>,
+        input: &'a str,
+        why: &'a Failure,
     ) -> Boxed<'a, Result<(), Error>>;
 }
 
@@ -122,6 +133,10 @@ impl<H: Command> Handler for CommandHandler<H> {
     fn records(&self) -> bool {
         H::RECORDS
     }
+    fn serial_key(&self, input: &str) -> Option<String> {
+        let of = H::SERIAL_KEY?;
+        serde_json::from_str(input).ok().map(|input| of(&input))
+    }
     fn prepare<'a>(
         &'a self,
         pool: &'a PgPool,
@@ -181,6 +196,14 @@ impl<H: Command> Handler for CommandHandler<H> {
             self.inner.record(&mut record, &input, ending.conclusion(output.as_ref())?).await
         })
     }
+    fn ask_person<'a>(
+        &'a self,
+        _record: Record<'a>,
+        _input: &'a str,
+        _why: &'a Failure,
+    ) -> Boxed<'a, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 pub(crate) struct ReconcileHandler<H> {
@@ -197,6 +220,10 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
     }
     fn records(&self) -> bool {
         H::RECORDS
+    }
+    fn serial_key(&self, input: &str) -> Option<String> {
+        let of = H::SERIAL_KEY?;
+        serde_json::from_str(input).ok().map(|input| of(&input))
     }
     fn prepare<'a>(
         &'a self,
@@ -224,6 +251,7 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
             Ok(match self.inner.converge(call, input, desired).await? {
                 Step::Done(output) => Performed::Output(encode(&output)?),
                 Step::Again(wait) => Performed::Again(wait),
+                Step::Person(why) => Performed::Person(why),
             })
         })
     }
@@ -246,6 +274,17 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
         Box::pin(async move {
             let (input, output) = recorded(input, &ending)?;
             self.inner.record(&mut record, &input, ending.conclusion(output.as_ref())?).await
+        })
+    }
+    fn ask_person<'a>(
+        &'a self,
+        mut record: Record<'a>,
+        input: &'a str,
+        why: &'a Failure,
+    ) -> Boxed<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let input = serde_json::from_str(input).map_err(|e| Error::Record(format!("input: {e}")))?;
+            self.inner.ask_person(&mut record, &input, why).await
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The author's contract: a handler is a struct with its one client and these functions.
 
-use crate::author::{Evidence, KindSpec, Operation, Record};
+use crate::author::{Evidence, KindSpec, Operation, Owed, Record};
 use backline_failure::{Call, Failure, Resolution};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,12 +37,17 @@ pub enum Read<T> {
 }
 
 /// Answer of one convergence attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Step<T> {
     /// Converged.
     Done(T),
-    /// Nothing failed, but the provider is not there yet: look again after this long. Spends no attempt.
+    /// Nothing failed, but the provider is not there yet: look again after this long, or when a newer request comes.
+    /// Spends no attempt.
     Again(Duration),
+    /// No request of ours can bring it about: a person has to decide, and is told why by code, detail and evidence. The
+    /// operation is `manual` and keeps nobody else of its serial key waiting, because nothing of it is in doubt; an
+    /// operator retries it or ends it with evidence, and a newer request tries again by itself.
+    Person(Failure),
 }
 
 /// How the attempt ended the generation that is being recorded.
@@ -73,6 +78,10 @@ pub trait Command: Send + Sync + 'static {
     const RECORDS: bool = true;
     /// Whether [`guard`](Command::guard) asks anything; without one no transaction is spent on it.
     const GUARDS: bool = true;
+    /// The serial key of its inputs: operations of one (organization, key) never overlap, whatever their kinds. Every
+    /// request of the kind gets it when it is accepted, whatever its producer gave; `None` leaves each request its own.
+    /// Producers of a [`Fifo`](crate::Serial::Fifo) kind still give it: their order is kept before that.
+    const SERIAL_KEY: Option<fn(&Self::Input) -> String> = None;
     /// Frozen inputs.
     type Input: DeserializeOwned + Send + Sync;
     /// What the provider returned, stored as the outcome's output.
@@ -80,6 +89,16 @@ pub trait Command: Send + Sync + 'static {
 
     /// What the runtime must know about the kind.
     fn spec(&self) -> KindSpec;
+
+    /// A request for this kind, for [`Record::owe`] and [`Intent::run`](crate::Intent::run): `operation_key` names the
+    /// effect, and asking twice under one name is asking once.
+    fn owed(operation_key: impl ToString, input: &Self::Input) -> Owed
+    where
+        Self: Sized,
+        Self::Input: Serialize,
+    {
+        Owed::new(Self::KIND, &operation_key, Self::SERIAL_KEY, input)
+    }
 
     /// Reads current consent, membership or approval on the primary, before a submission that cannot have left yet.
     /// It may only say that the effect is obsolete, never change inputs.
@@ -126,6 +145,10 @@ pub trait Reconcile: Send + Sync + 'static {
     const KIND: &'static str;
     /// Whether [`record`](Reconcile::record) writes anything.
     const RECORDS: bool = true;
+    /// The serial key of its inputs: operations of one (organization, key) never overlap, whatever their kinds. Every
+    /// request of the kind gets it when it is accepted, whatever its producer gave; `None` leaves each request its own.
+    /// Producers of a [`Fifo`](crate::Serial::Fifo) kind still give it: their order is kept before that.
+    const SERIAL_KEY: Option<fn(&Self::Input) -> String> = None;
     /// Ids that name the desired state.
     type Input: DeserializeOwned + Send + Sync;
     /// Desired state, as read from authoritative rows.
@@ -135,6 +158,16 @@ pub trait Reconcile: Send + Sync + 'static {
 
     /// What the runtime must know about the kind.
     fn spec(&self) -> KindSpec;
+
+    /// A request for this kind, for [`Record::owe`] and [`Intent::run`](crate::Intent::run): `operation_key` names the
+    /// effect, and asking twice under one name is asking once, at a newer generation.
+    fn owed(operation_key: impl ToString, input: &Self::Input) -> Owed
+    where
+        Self: Sized,
+        Self::Input: Serialize,
+    {
+        Owed::new(Self::KIND, &operation_key, Self::SERIAL_KEY, input)
+    }
 
     /// Rereads authoritative state in a short transaction on the primary, begun after the claim committed.
     fn read(
@@ -159,6 +192,17 @@ pub trait Reconcile: Send + Sync + 'static {
         _record: &mut Record<'_>,
         _input: &Self::Input,
         _conclusion: Conclusion<'_, Self::Output>,
+    ) -> impl Future<Output = Result<(), crate::Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// A person is asked ([`Step::Person`]): writes what the application should show, and emits what it should hear, in
+    /// the transaction that leaves the operation to them. The generation has not ended, so nothing is recorded as done.
+    fn ask_person(
+        &self,
+        _record: &mut Record<'_>,
+        _input: &Self::Input,
+        _why: &Failure,
     ) -> impl Future<Output = Result<(), crate::Error>> + Send {
         async { Ok(()) }
     }

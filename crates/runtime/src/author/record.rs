@@ -1,7 +1,7 @@
 //! The transaction lent to `record`.
 
 use crate::Error;
-use crate::author::Operation;
+use crate::author::{Operation, Owed};
 use backline_envelope::{Event, child_event_id};
 use backline_outbox::{AppendError, NewOperation};
 use sqlx::PgConnection;
@@ -66,11 +66,21 @@ impl Record<'_> {
         Ok(id)
     }
 
-    /// Asks for a child operation; correlation, causation and trace are this operation's.
+    /// Asks for follow-up work of a handler, in this operation's organization and project.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub async fn owe(&mut self, owed: Owed) -> Result<Uuid, Error> {
+        let child = owed.within(self.operation.organization).map_err(Error::Record)?;
+        self.enqueue(child).await
+    }
+
+    /// Asks for a child operation; project, correlation, causation and trace are this operation's where it has none.
     ///
     /// # Errors
     /// [`Error::Record`] when the request is refused, the database's otherwise.
     pub async fn enqueue(&mut self, mut child: NewOperation) -> Result<Uuid, Error> {
+        child.project = child.project.or(self.operation.project);
         child.correlation_id = child.correlation_id.or(Some(self.operation.correlation_id));
         child.causation_id = child.causation_id.or(Some(self.operation.id));
         child.traceparent = child.traceparent.or_else(|| self.operation.traceparent.clone());

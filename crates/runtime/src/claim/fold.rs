@@ -1,7 +1,7 @@
 //! Accepting: committed requests become operations, from intake or from a sealed delivery.
 
 use crate::Error;
-use crate::claim::{MadeReady, lower};
+use crate::claim::{MadeReady, SerialKeys, lower};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -33,6 +33,7 @@ pub(crate) async fn fold(
     kinds: &[String],
     limit: i64,
     unmarked: bool,
+    keys: &SerialKeys,
 ) -> Result<(usize, BTreeMap<String, i64>), Error> {
     let mut rows =
         sqlx::query_file!("sql/take_intake.sql", kinds, limit, unmarked).fetch_all(&mut *tx).await?;
@@ -45,7 +46,7 @@ pub(crate) async fn fold(
         }
     }
     let taken = rows.len();
-    let requests = rows
+    let mut requests: Vec<Request> = rows
         .into_iter()
         .map(|row| Request {
             id: row.operation_id,
@@ -64,6 +65,7 @@ pub(crate) async fn fold(
             traceparent: row.traceparent,
         })
         .collect();
+    requests.iter_mut().for_each(|request| keys.apply(request));
     accept(tx, requests).await?;
     Ok((taken, highest))
 }
@@ -93,11 +95,16 @@ pub(crate) async fn accept(tx: &mut PgConnection, requests: Vec<Request>) -> Res
     for (order, request) in requests.into_iter().enumerate() {
         match merged.entry(request.id) {
             std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(Merged { order, requests: 1, newest: None, first: request });
+                let delay = request.delay_ms.unwrap_or(0);
+                let (soonest, latest) = (delay, delay);
+                entry.insert(Merged { order, requests: 1, newest: None, soonest, latest, first: request });
             }
             std::collections::btree_map::Entry::Occupied(mut entry) => {
                 let merged = entry.get_mut();
                 merged.requests += 1;
+                let delay = request.delay_ms.unwrap_or(0);
+                merged.soonest = merged.soonest.min(delay);
+                merged.latest = merged.latest.max(delay);
                 merged.newest = Some(request.input);
             }
         }
@@ -123,6 +130,8 @@ pub(crate) async fn accept(tx: &mut PgConnection, requests: Vec<Request>) -> Res
         &column.causation_id as _,
         &column.traceparent as _,
         &column.newest,
+        &column.soonest,
+        &column.latest,
     )
     .fetch_all(&mut *tx)
     .await?;
@@ -153,6 +162,9 @@ struct Merged {
     requests: i64,
     /// Input of the last, where there were several: a desired state's ids as asked for most recently.
     newest: Option<String>,
+    /// Delays that were asked for, in milliseconds: a desired state is looked at after the first and after the last.
+    soonest: i64,
+    latest: i64,
     first: Request,
 }
 
@@ -175,6 +187,8 @@ struct Columns {
     causation_id: Vec<Option<Uuid>>,
     traceparent: Vec<Option<String>>,
     newest: Vec<String>,
+    soonest: Vec<i64>,
+    latest: Vec<i64>,
 }
 
 impl Columns {
@@ -183,6 +197,8 @@ impl Columns {
         for merged in rows {
             let row = &merged.first;
             columns.newest.push(merged.newest.clone().unwrap_or_else(|| row.input.clone()));
+            columns.soonest.push(merged.soonest);
+            columns.latest.push(merged.latest);
             columns.id.push(row.id);
             columns.kind.push(row.kind.clone());
             columns.organization.push(row.organization);

@@ -5,6 +5,7 @@ mod identity;
 mod lanes;
 mod lease;
 mod round;
+mod serial;
 mod trail;
 
 pub(crate) use fold::{Request, accept};
@@ -12,6 +13,7 @@ pub(crate) use identity::{operation_id, stored_key};
 pub(crate) use lanes::{MadeReady, lower};
 pub(crate) use lease::{LeaseKeeper, LeaseShare};
 pub(crate) use round::Claimer;
+pub(crate) use serial::SerialKeys;
 
 use crate::author::Operation;
 use time::OffsetDateTime;

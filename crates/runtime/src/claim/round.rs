@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::claim::fold::{fold, mark};
 use crate::claim::trail::Trail;
-use crate::claim::{Claim, ClaimedRow, LeaseKeeper};
+use crate::claim::{Claim, ClaimedRow, LeaseKeeper, SerialKeys};
 use backline_failure::Deadline;
 use backline_outbox::run_tx;
 use sqlx::{PgConnection, PgPool};
@@ -33,6 +33,7 @@ pub(crate) struct Claimer {
     pub(crate) repeats: Vec<i32>,
     pub(crate) owner: String,
     pub(crate) keeper: LeaseKeeper,
+    keys: SerialKeys,
     trail: Mutex<Trail>,
     started: Instant,
     unmarked_at: AtomicU64,
@@ -74,6 +75,7 @@ impl Claimer {
         repeats: Vec<i32>,
         owner: String,
         keeper: LeaseKeeper,
+        keys: SerialKeys,
         commit_lag: Duration,
     ) -> Self {
         let started = Instant::now();
@@ -83,6 +85,7 @@ impl Claimer {
             repeats,
             owner,
             keeper,
+            keys,
             trail: Mutex::new(Trail::new(commit_lag)),
             started,
             unmarked_at: AtomicU64::new(0),
@@ -102,7 +105,8 @@ impl Claimer {
         let until = Deadline::after(self.keeper.duration);
         let marks = self.trail().due(Instant::now());
         let (folded, highest, (rows, capped)) = run_tx!(&self.pool, "claim", |tx| async {
-            let (folded, highest) = fold(tx, &self.kinds, i64::from(limit.max(FOLD)), unmarked).await?;
+            let (folded, highest) =
+                fold(tx, &self.kinds, i64::from(limit.max(FOLD)), unmarked, &self.keys).await?;
             mark(tx, &marks, unmarked).await?;
             let rows = self.claim(tx, limit, unmarked, nonce).await?;
             Ok::<_, Error>((folded, highest, rows))

@@ -17,14 +17,12 @@ use uuid::Uuid;
 pub(crate) async fn write(pool: &PgPool, ends: &[Ended], empty: &[i64]) -> Result<HashSet<Uuid>, Error> {
     let mut order: Vec<&Ended> = ends.iter().collect();
     order.sort_unstable_by_key(|ended| ended.claim.operation.id);
-    let (mut finishing, mut leaving, mut evidence) =
-        (Finishing::default(), Leaving::default(), Evidencing::default());
-    for ended in order {
+    let (mut finishing, mut leaving) = (Finishing::default(), Leaving::default());
+    for ended in &order {
         match ended.how {
             How::Finish { .. } => finishing.push(ended),
             How::Leave { .. } => leaving.push(ended),
         }
-        evidence.push(ended, false);
     }
     run_tx!(pool, "finish", |tx| async {
         let mut released = Vec::new();
@@ -42,6 +40,11 @@ pub(crate) async fn write(pool: &PgPool, ends: &[Ended], empty: &[i64]) -> Resul
                 accepted.insert(row.id);
                 released.extend(row.released_key.map(|key| (row.organization, key)));
                 ready.extend(row.ready);
+            }
+            // What was not accepted comes again by itself, and is fenced then or was this very end.
+            let mut evidence = Evidencing::default();
+            for ended in order.iter().filter(|ended| accepted.contains(&ended.claim.operation.id)) {
+                evidence.push(ended, false);
             }
             evidence.write(tx).await?;
         }

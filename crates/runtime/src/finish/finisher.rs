@@ -2,14 +2,13 @@
 
 use crate::Error;
 use crate::author::erased::Handler;
-use crate::finish::{Ended, How, batch, single};
-use backline_outbox::Session;
+use crate::finish::own::OwnWriters;
+use crate::finish::{Ended, How, batch};
 use sqlx::PgPool;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::sync::{Notify, mpsc};
 
 /// Ends per transaction: most of a batch's gain is there by 100, all of it by 500 (peers.md, operations table).
 const BATCH: usize = 500;
@@ -21,7 +20,7 @@ const GATHER: Duration = Duration::from_millis(2);
 /// Leases whose operations have all ended go with the next batch's transaction, or alone when none comes for this long.
 const TIDY: Duration = Duration::from_millis(200);
 /// Pause before an end that the database did not take is written again.
-const RETRY_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) type Handlers = BTreeMap<&'static str, Arc<dyn Handler>>;
 
@@ -47,10 +46,8 @@ pub(crate) struct Finisher {
     /// Rung when an end may have made work ready: a retry, a promoted waiter, a newer generation. The claim loop may have
     /// gone to sleep before it was.
     kick: Arc<Notify>,
-    /// Own transactions at a time: eight connections give 90 % of what thirty-two do (peers.md).
-    own: Arc<Semaphore>,
-    /// Sessions between two own transactions.
-    sessions: Arc<Mutex<Vec<Session>>>,
+    /// Eight own transactions at a time give 90 % of what thirty-two do (peers.md).
+    own: OwnWriters,
 }
 
 impl Finisher {
@@ -61,28 +58,23 @@ impl Finisher {
         own: usize,
     ) -> (Self, FinisherHandle) {
         let (sender, ends) = mpsc::unbounded_channel();
-        (
-            Self { pool, handlers, ends, kick, own: Arc::new(Semaphore::new(own)), sessions: Arc::default() },
-            FinisherHandle { ends: sender },
-        )
+        let own = OwnWriters::new(pool.clone(), Arc::clone(&kick), own);
+        (Self { pool, handlers, ends, kick, own }, FinisherHandle { ends: sender })
     }
 
     /// Runs until every handle is gone and everything handed over is written.
     pub(crate) async fn run(mut self) {
-        let mut own = JoinSet::new();
         let mut buffer = Vec::with_capacity(BATCH);
         let mut empty = Vec::new();
         let mut busy = false;
         loop {
             buffer.clear();
-            let nothing_kept = empty.is_empty() && self.sessions().is_empty();
             let received = self.ends.recv_many(&mut buffer, BATCH);
-            let received = if nothing_kept {
+            let received = if empty.is_empty() {
                 received.await
             } else if let Ok(received) = tokio::time::timeout(TIDY, received).await {
                 received
             } else {
-                self.sessions().clear();
                 drop_leases(&self.pool, std::mem::take(&mut empty)).await;
                 continue;
             };
@@ -97,17 +89,16 @@ impl Finisher {
             for ended in buffer.drain(..) {
                 let handler = self.handlers.get(ended.claim.operation.kind.as_str());
                 if handler.is_some_and(|handler| ended.how.records(handler.as_ref())) {
-                    self.spawn_own(&mut own, ended).await;
+                    self.write_own(ended);
                 } else {
                     batch.push(ended);
                 }
             }
             if !batch.is_empty() {
-                self.write_batch(&mut own, batch, &mut empty).await;
+                self.write_batch(batch, &mut empty).await;
             }
-            while own.try_join_next().is_some() {}
         }
-        while own.join_next().await.is_some() {}
+        self.own.finish().await;
         drop_leases(&self.pool, empty).await;
     }
 
@@ -123,7 +114,7 @@ impl Finisher {
     }
 
     /// `empty` are leases to drop in the same transaction; those that this batch empties are left in it.
-    async fn write_batch(&self, own: &mut JoinSet<()>, batch: Vec<Ended>, empty: &mut Vec<i64>) {
+    async fn write_batch(&mut self, batch: Vec<Ended>, empty: &mut Vec<i64>) {
         let accepted = loop {
             match batch::write(&self.pool, &batch, empty).await {
                 Ok(accepted) => break accepted,
@@ -145,76 +136,20 @@ impl Finisher {
             if accepted.contains(&ended.claim.operation.id) {
                 empty.extend(done(ended));
             } else {
-                self.spawn_own(own, ended).await;
+                self.write_own(ended);
             }
         }
         self.kick.notify_one();
     }
 
-    async fn spawn_own(&self, own: &mut JoinSet<()>, ended: Ended) {
-        let Ok(permit) = Arc::clone(&self.own).acquire_owned().await else { return };
-        let (pool, kick) = (self.pool.clone(), Arc::clone(&self.kick));
+    fn write_own(&mut self, ended: Ended) {
         let Some(handler) = self.handlers.get(ended.claim.operation.kind.as_str()).cloned() else { return };
-        let sessions = Arc::clone(&self.sessions);
-        let session = self.sessions().pop();
-        own.spawn(async move {
-            let mut session = session.unwrap_or_else(|| Session::new(pool.clone()));
-            write_own(&pool, &mut session, handler.as_ref(), ended).await;
-            sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session);
-            drop(permit);
-            kick.notify_one();
-        });
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, Vec<Session>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.write(handler, ended);
     }
 }
 
-async fn write_own(pool: &PgPool, session: &mut Session, handler: &dyn Handler, mut ended: Ended) {
-    loop {
-        match single::write(pool, session, handler, &ended).await {
-            Ok(_) => break,
-            Err(error) if is_outage(&error) => {
-                tracing::warn!(%error, operation = %ended.claim.operation.id, "end is not written yet; trying again");
-                tokio::time::sleep(RETRY_PAUSE).await;
-            }
-            Err(error) => {
-                metrics::counter!("backline_record_failures_total", "kind" => handler.kind()).increment(1);
-                tracing::error!(%error, operation = %ended.claim.operation.id, "record failed");
-                let Some(how) = after_record_failure(handler, &ended, &error) else { break };
-                ended.how = how;
-            }
-        }
-    }
-    let leases = done(ended).into_iter().collect();
-    drop_leases(pool, leases).await;
-}
-
-/// The effect happened, but its record cannot be written: the operation stays unknown with the output as evidence, so
-/// that a mended build records it from there and nothing is submitted again. A leave that failed has no second form:
-/// its lease runs out.
-fn after_record_failure(handler: &dyn Handler, ended: &Ended, error: &Error) -> Option<How> {
-    use crate::transition::State;
-    use backline_failure::{Failure, Mode};
-    let How::Finish { output, .. } = &ended.how else { return None };
-    let facts = output.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let mut failure = Failure::unknown("record_failed").with_detail(error.to_string());
-    if let Some(facts) = facts {
-        failure = failure.with_evidence(facts);
-    }
-    let state = if handler.spec().mode == Mode::Reconcile { State::Ready } else { State::Unknown };
-    Some(How::Leave {
-        state,
-        delay: handler.spec().policy.backoff_base.max(Duration::from_secs(1)),
-        counted: true,
-        next_submission: false,
-        repeatable: true,
-        failure: Some(failure),
-    })
-}
-
-fn done(ended: Ended) -> Option<i64> {
+/// The end is durable: its capacity is free again.
+pub(super) fn done(ended: Ended) -> Option<i64> {
     if let How::Finish { outcome, .. } = &ended.how {
         metrics::counter!("backline_operations_finished_total",
             "kind" => ended.claim.operation.kind.clone(), "outcome" => outcome.as_str())
@@ -225,7 +160,7 @@ fn done(ended: Ended) -> Option<i64> {
     claim.lease.end()
 }
 
-async fn drop_leases(pool: &PgPool, leases: Vec<i64>) {
+pub(super) async fn drop_leases(pool: &PgPool, leases: Vec<i64>) {
     if leases.is_empty() {
         return;
     }
@@ -236,7 +171,7 @@ async fn drop_leases(pool: &PgPool, leases: Vec<i64>) {
 }
 
 /// Whether the same write may succeed later without any change.
-fn is_outage(error: &Error) -> bool {
+pub(super) fn is_outage(error: &Error) -> bool {
     use backline_outbox::AsTransient;
     match error {
         Error::Database(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => true,

@@ -4,6 +4,7 @@ mod batch;
 mod columns;
 mod finisher;
 mod follow;
+mod own;
 mod single;
 
 pub(crate) use finisher::{Finisher, FinisherHandle, Handlers};
@@ -12,7 +13,7 @@ pub(crate) use follow::{Released, follow};
 use crate::author::erased::Handler;
 use crate::claim::Claim;
 use crate::transition::State;
-use backline_failure::Failure;
+use backline_failure::{Failure, Mode};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -47,10 +48,14 @@ impl How {
     /// Whether the handler writes rows of its own with this end.
     pub(crate) fn records(&self, handler: &dyn Handler) -> bool {
         handler.records()
-            && matches!(
-                self,
-                Self::Finish { outcome: State::Succeeded | State::Rejected | State::Obsolete, .. }
-            )
+            && match self {
+                Self::Finish { outcome, .. } => {
+                    matches!(outcome, State::Succeeded | State::Rejected | State::Obsolete)
+                }
+                Self::Leave { state, .. } => {
+                    *state == State::Manual && handler.spec().mode == Mode::Reconcile
+                }
+            }
     }
 
     pub(crate) fn finish(outcome: State, code: Option<&str>, detail: Option<String>) -> Self {

@@ -25,6 +25,8 @@ pub(crate) async fn write(
     let written = run_tx!(&mut *session, "finish_one", |tx| one(tx, handler, ended));
     if written.is_ok() {
         session.keep();
+    } else {
+        session.release();
     }
     match written {
         Err(Error::Fenced) => {
@@ -80,6 +82,10 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
             }
         }
         How::Leave { .. } => {
+            // With a newer generation asked for, it is tried again and nobody is asked.
+            if ended.how.records(handler) && !locked.newer {
+                record(tx, handler, ended).await?;
+            }
             let (mut row, mut evidence) = (Leaving::default(), Evidencing::default());
             row.push(ended);
             evidence.push(ended, false);
@@ -94,22 +100,30 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
     Ok(())
 }
 
-/// Lends the transaction to the handler for its rows and follow-up work.
+/// Lends the transaction to the handler. A panic is a refusal: uncaught it would leave the claim to its lease, and come
+/// back with every one.
 async fn record(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Result<(), Error> {
-    let How::Finish { outcome, code, detail, output } = &ended.how else { return Ok(()) };
+    AssertUnwindSafe(lend(tx, handler, ended))
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_panic| Err(Error::Record("record panicked".to_owned())))
+}
+
+/// For the handler's rows and its follow-up work.
+async fn lend(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Result<(), Error> {
+    let (record, input) = (Record { tx, operation: &ended.claim.operation }, &ended.claim.input);
+    let (outcome, code, detail, output) = match &ended.how {
+        How::Finish { outcome, code, detail, output } => (outcome, code, detail, output),
+        How::Leave { failure: Some(why), .. } => return handler.ask_person(record, input, why).await,
+        How::Leave { failure: None, .. } => return Ok(()),
+    };
     let ending = Ending {
         outcome: *outcome,
         code: code.as_deref().unwrap_or(""),
         detail: detail.as_deref().unwrap_or(""),
         output: output.as_deref(),
     };
-    let recording =
-        handler.record(Record { tx, operation: &ended.claim.operation }, &ended.claim.input, ending);
-    // Uncaught it would leave the claim to its lease, and the same panic would come back with every one.
-    AssertUnwindSafe(recording)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_panic| Err(Error::Record("record panicked".to_owned())))
+    handler.record(record, input, ending).await
 }
 
 type Next = (Vec<(uuid::Uuid, String)>, Vec<MadeReady>);

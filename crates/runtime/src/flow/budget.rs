@@ -14,12 +14,20 @@ use uuid::Uuid;
 /// Limits of a provider account, declared by the worker that calls it.
 #[derive(Debug, Clone)]
 pub struct ProviderBudget {
-    /// Calls per second, fleet-wide.
+    /// Requests per second, fleet-wide.
     pub rate: f64,
-    /// Bucket size in calls.
+    /// Bucket size in requests.
     pub burst: f64,
-    /// Calls in flight, fleet-wide.
+    /// Requests in flight, fleet-wide.
     pub concurrency: i32,
+}
+
+impl ProviderBudget {
+    /// A bucket of one second's worth.
+    #[must_use]
+    pub fn per_second(rate: f64, concurrency: i32) -> Self {
+        Self { rate, burst: rate, concurrency }
+    }
 }
 
 /// Longest slice of calls: what a crashed process takes with it is at most this much of a second.
@@ -96,7 +104,7 @@ impl Budgets {
         Ok(Self { pool, process, accounts: Arc::new(accounts) })
     }
 
-    /// Waits for one call's worth of budget. Accounts without declared limits are not limited.
+    /// Waits for one request's worth of budget. Accounts without declared limits are not limited.
     pub(crate) async fn take(&self, account: &str) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(budget) = self.accounts.get(account) else { return Ok(None) };
         let _waiting = Waiting::new(&budget.waiting);

@@ -2,7 +2,9 @@
 
 mod budget;
 mod capacity;
+mod gate;
 
 pub(crate) use budget::Budgets;
 pub use budget::ProviderBudget;
 pub use capacity::Capacity;
+pub(crate) use gate::RequestGate;

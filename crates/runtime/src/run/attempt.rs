@@ -108,7 +108,9 @@ impl Attempts {
                 return release(claim, DATABASE_PAUSE);
             }
         };
-        let Some(call) = OpenCall::new(spec, claim, span) else { return release(claim, Duration::ZERO) };
+        let Some(call) = OpenCall::new(spec, claim, span, &self.budgets, permit) else {
+            return release(claim, Duration::ZERO);
+        };
         // A kind without a key at the provider: the mark must be durable before the request may leave.
         if spec.idempotency_window.is_none()
             && spec.mode != Mode::Reconcile
@@ -117,7 +119,6 @@ impl Attempts {
             return release(claim, Duration::ZERO);
         }
         let result = perform(handler, &call, prepared.as_ref()).await;
-        drop(permit);
         match result {
             Ok(Performed::Output(output)) => {
                 How::Finish { outcome: State::Succeeded, code: None, detail: None, output: Some(output) }
@@ -130,8 +131,9 @@ impl Attempts {
                 repeatable: true,
                 failure: None,
             },
+            Ok(Performed::Person(why)) => manual(why),
             Err(failure) => {
-                Box::pin(self.tell(spec, &failure)).await;
+                Box::pin(self.tell(spec, &call, &failure)).await;
                 after_failure(spec, claim, failure, call.may_have_left())
             }
         }
@@ -155,11 +157,12 @@ impl Attempts {
             Ok(permit) => permit,
             Err(_) => return release(claim, DATABASE_PAUSE),
         };
-        let Some(call) = OpenCall::new(spec, claim, span) else { return release(claim, Duration::ZERO) };
+        let Some(call) = OpenCall::new(spec, claim, span, &self.budgets, permit) else {
+            return release(claim, Duration::ZERO);
+        };
         let looked = AssertUnwindSafe(handler.resolve(&call, &claim.operation, &claim.input, &evidence))
             .catch_unwind()
             .await;
-        drop(permit);
         let quiet = claim.absent_in_ms.filter(|ms| *ms > 0).and_then(|ms| u64::try_from(ms).ok());
         match looked {
             Ok(Ok(Resolution::Applied(output))) => {
@@ -184,7 +187,7 @@ impl Attempts {
                 manual(Failure::new(Class::Unknown, "lookup_conflict").with_detail(why))
             }
             Ok(Err(failure)) => {
-                Box::pin(self.tell(spec, &failure)).await;
+                Box::pin(self.tell(spec, &call, &failure)).await;
                 let jitter = rand::random();
                 let wait =
                     backline_failure::backoff(3, spec.policy.backoff_base, spec.policy.backoff_cap, jitter)
@@ -198,8 +201,9 @@ impl Attempts {
     }
 
     /// Tells the fleet what concerns more than this operation.
-    async fn tell(&self, spec: &KindSpec, failure: &Failure) {
+    async fn tell(&self, spec: &KindSpec, call: &OpenCall, failure: &Failure) {
         let told = match failure.class {
+            Class::Throttled if call.told() => Ok(()),
             Class::Throttled => {
                 let wait = failure.retry_after.unwrap_or_default().min(spec.policy.retry_after_cap);
                 self.budgets.throttled(&spec.provider_account, wait).await.map_err(|e| e.to_string())

@@ -3,6 +3,7 @@
 use crate::author::KindSpec;
 use crate::author::erased::{Handler, Performed};
 use crate::claim::Claim;
+use crate::flow::{Budgets, RequestGate};
 use backline_crash_point::seeded_bug;
 use backline_failure::{Call, CallDeadline, Deadline, Failure, LeaseEnd, Mode};
 use backline_telemetry::Recording;
@@ -11,16 +12,22 @@ use sha2::{Digest, Sha256};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The call of a running attempt. When the attempt ends, however it ends, nothing that kept a clone may send any more:
 /// the lease goes on being renewed for the other claims of its batch.
 #[derive(Debug)]
-pub(crate) struct OpenCall(Call);
+pub(crate) struct OpenCall {
+    call: Call,
+    gate: Arc<RequestGate>,
+}
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.0.deadline.end();
+        self.call.deadline.end();
+        self.gate.close();
     }
 }
 
@@ -28,15 +35,26 @@ impl Deref for OpenCall {
     type Target = Call;
 
     fn deref(&self) -> &Call {
-        &self.0
+        &self.call
     }
 }
 
 impl OpenCall {
     /// The attempt's call, or `None` when the lease leaves no room for a request. It carries on the attempt's trace
-    /// context, or the stored one where the attempt is not recorded.
-    pub(crate) fn new(spec: &KindSpec, claim: &Claim, span: Option<&Recording>) -> Option<Self> {
+    /// context, or the stored one where the attempt is not recorded. Its first request uses `permit`; further ones take
+    /// their own from `budgets`.
+    pub(crate) fn new(
+        spec: &KindSpec,
+        claim: &Claim,
+        span: Option<&Recording>,
+        budgets: &Budgets,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Option<Self> {
         let operation = &claim.operation;
+        let deadline = deadline(spec.mode, spec.request_timeout, claim.lease.lease_end())?;
+        let (account, longest_wish) = (&spec.provider_account, spec.policy.retry_after_cap);
+        let gate = RequestGate::new(budgets.clone(), account, deadline.clone(), longest_wish, permit);
+        let gate = Arc::new(gate);
         let call = Call::new(
             operation.id,
             operation.generation,
@@ -44,13 +62,20 @@ impl OpenCall {
             operation.attempt,
             provider_key(claim),
             spec.request_timeout,
-            deadline(spec.mode, spec.request_timeout, claim.lease.lease_end())?,
-        );
+            deadline,
+        )
+        .with_gate(gate.clone());
         let trace = span.map(Recording::traceparent).or_else(|| operation.traceparent.clone());
-        Some(Self(match trace {
+        let call = match trace {
             Some(traceparent) => call.with_traceparent(traceparent),
             None => call,
-        }))
+        };
+        Some(Self { call, gate })
+    }
+
+    /// Whether the fleet need not be told of the failure that ends the attempt.
+    pub(crate) fn told(&self) -> bool {
+        self.gate.told()
     }
 }
 

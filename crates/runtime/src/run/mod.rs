@@ -7,6 +7,7 @@ mod config;
 mod eager;
 mod ending;
 mod pools;
+mod process;
 mod shutdown;
 mod start;
 mod subscriber;

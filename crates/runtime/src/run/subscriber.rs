@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::author::{Consumer, Intent};
-use crate::claim::{Request, accept, operation_id, stored_key};
+use crate::claim::{Request, SerialKeys, accept, operation_id, stored_key};
 use crate::observe::{Progress, spans};
 use crate::run::watermark::Watermark;
 use backline_broker::{Delivery, Subscription, SubscriptionSpec};
@@ -63,6 +63,7 @@ pub(crate) struct Subscriber {
     pub(crate) progress: Arc<Progress>,
     pub(crate) grace: Duration,
     pub(crate) watermark: Watermark,
+    pub(crate) keys: SerialKeys,
 }
 
 /// What becomes of one delivery.
@@ -279,8 +280,9 @@ impl Subscriber {
         }
         match self.consumer.intents(&event) {
             Ok(intents) => {
-                let requests =
+                let mut requests: Vec<Request> =
                     intents.into_iter().map(|Intent::Run(operation)| request(&event, operation)).collect();
+                requests.iter_mut().for_each(|request| self.keys.apply(request));
                 Reading::Accept { event: event.id, requests }
             }
             Err(error @ DecodeError::Unsupported { .. }) => Reading::Park {

@@ -2,10 +2,10 @@
 
 use crate::author::erased::{CommandHandler, ReconcileHandler};
 use crate::author::{Command, Consumer, Reconcile};
-use crate::claim::{Claimer, LeaseKeeper};
+use crate::claim::{Claimer, LeaseKeeper, SerialKeys};
 use crate::finish::{Finisher, Handlers};
 use crate::flow::{Budgets, ProviderBudget};
-use crate::observe::{Progress, health::Health, serve};
+use crate::observe::{Progress, Telemetry, health::Health, serve};
 use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
 use crate::run::eager::Eager;
@@ -41,6 +41,8 @@ pub struct Workload {
     consumers: Vec<Arc<dyn AnyConsumer>>,
     budgets: HashMap<String, ProviderBudget>,
     metrics: Option<PrometheusHandle>,
+    /// Flushed when the workload is over.
+    telemetry: Option<Telemetry>,
     /// Rung by this process's own accepts and by its application.
     kick: Arc<Notify>,
 }
@@ -56,6 +58,7 @@ impl Workload {
             consumers: Vec::new(),
             budgets: HashMap::new(),
             metrics: None,
+            telemetry: None,
             kick: Arc::default(),
         }
     }
@@ -94,6 +97,11 @@ impl Workload {
     #[must_use]
     pub fn metrics(mut self, handle: PrometheusHandle) -> Self {
         self.metrics = Some(handle);
+        self
+    }
+
+    pub(crate) fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = Some(telemetry);
         self
     }
 
@@ -149,7 +157,13 @@ impl Workload {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub async fn run_until(self, soft: CancellationToken, hard: CancellationToken) -> Result<Exit, Error> {
+    pub async fn run_until(
+        mut self,
+        soft: CancellationToken,
+        hard: CancellationToken,
+    ) -> Result<Exit, Error> {
+        // Last to go: what is logged while everything else stops is still exported.
+        let _telemetry = self.telemetry.take();
         if self.config.topology {
             let text = serde_json::to_string_pretty(&self.topology());
             println!("{}", text.map_err(|e| Error::Setting { name: "topology", reason: e.to_string() })?);
@@ -170,6 +184,7 @@ impl Workload {
 
         let handlers = Arc::new(self.handlers);
         let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
+        let keys = SerialKeys::new(Arc::clone(&handlers));
         let keeper = LeaseKeeper::new(capacity.lease, process);
         let heartbeat = CancellationToken::new();
         let watch = Watch::new(soft.clone());
@@ -199,6 +214,7 @@ impl Workload {
                 repeats,
                 owner(&self.name),
                 keeper,
+                keys.clone(),
                 capacity.commit_lag,
             ),
             attempts: Attempts { pool: pools.work.clone(), budgets },
@@ -223,7 +239,7 @@ impl Workload {
         };
         let loops = TaskTracker::new();
         for subscriber in
-            subscribers(&self.config, &pools.work, self.consumers, &kinds, &kick, &soft, &mut health).await?
+            subscribers(&self.config, &pools.work, self.consumers, &keys, &kick, &soft, &mut health).await?
         {
             loops.spawn(watch.over("subscriber", subscriber.run()));
         }
@@ -278,7 +294,7 @@ async fn subscribers(
     config: &WorkloadConfig,
     pool: &PgPool,
     consumers: Vec<Arc<dyn AnyConsumer>>,
-    kinds: &[String],
+    keys: &SerialKeys,
     kick: &Arc<Notify>,
     soft: &CancellationToken,
     health: &mut Health,
@@ -315,7 +331,8 @@ async fn subscribers(
             soft: soft.clone(),
             progress,
             grace: config.capacity.grace / 2,
-            watermark: Watermark::new(kinds.to_vec(), config.capacity.ready_watermark),
+            watermark: Watermark::new(keys.kinds(), config.capacity.ready_watermark),
+            keys: keys.clone(),
         });
     }
     Ok(started)

@@ -23,7 +23,7 @@ impl<T> Told<T> {
     }
 }
 
-fn channel<T>() -> (mpsc::UnboundedSender<T>, Told<T>) {
+pub(crate) fn channel<T>() -> (mpsc::UnboundedSender<T>, Told<T>) {
     let (tell, told) = mpsc::unbounded_channel();
     (tell, Told(Mutex::new(told)))
 }

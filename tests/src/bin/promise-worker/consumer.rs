@@ -1,9 +1,8 @@
 //! From events to operations.
 
-use crate::effect::{Keyed, Order, Shape};
-use backline_envelope::{DecodeError, Envelope, Event, Malformed, Payload, decode};
-use backline_outbox::NewOperation;
-use backline_runtime::{Consumer, Intent};
+use crate::effect::{Effect, Keyed, Order};
+use backline_envelope::{DecodeError, Envelope, Event, decode};
+use backline_runtime::{Command, Consumer, Intent};
 use serde::{Deserialize, Serialize};
 
 pub(crate) struct Things;
@@ -27,11 +26,7 @@ impl Consumer for Things {
     const EVENTS: &'static [&'static str] = &[ThingOrdered::TYPE];
 
     fn intents(&self, event: &Envelope) -> Result<Vec<Intent>, DecodeError> {
-        let malformed = |field, reason: String| DecodeError::Malformed(Malformed { field, reason });
         let wanted: ThingOrdered = decode(event)?;
-        let organization =
-            event.organization.ok_or_else(|| malformed("organization", "is missing".to_owned()))?;
-        let input = Payload::encode(&wanted.order).map_err(|error| malformed("order", error.to_string()))?;
-        Ok(vec![Intent::Run(NewOperation::new(Keyed::KIND, organization, wanted.key, input))])
+        Ok(vec![Intent::run(event, Effect::<Keyed>::owed(&wanted.key, &wanted.order))?])
     }
 }

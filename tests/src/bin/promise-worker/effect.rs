@@ -2,9 +2,8 @@
 
 use crate::provider::{Made, Provider};
 use crate::{ACCOUNT, Settings};
-use backline_envelope::{Event, Payload};
+use backline_envelope::Event;
 use backline_failure::{Call, Failure, Mode, Resolution};
-use backline_outbox::NewOperation;
 use backline_runtime::{Command, Conclusion, Error, Evidence, KindSpec, Operation, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -174,11 +173,8 @@ impl<S: Shape> Command for Effect<S> {
             .emit("done", "thing", &id.to_string(), None, &ThingDone { outcome: outcome.to_owned() })
             .await?;
         for child in 0..order.children {
-            let input =
-                Payload::encode(&json!({"value": child})).map_err(|e| Error::Record(e.to_string()))?;
-            let organization = record.operation().organization;
-            let key = format!("{id}/{child}");
-            record.enqueue(NewOperation::new(Keyed::KIND, organization, key, input)).await?;
+            let order = Order { value: json!(child), ..Order::default() };
+            record.owe(Effect::<Keyed>::owed(format!("{id}/{child}"), &order)).await?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ mod effect;
 mod provider;
 
 use backline_failure::Policy;
-use backline_runtime::{KindSpec, ProviderBudget, Workload, WorkloadConfig, init_telemetry, install_metrics};
+use backline_runtime::{KindSpec, ProviderBudget, Workload, WorkloadConfig};
 use clap::Parser;
 use effect::{Bare, Effect, Fifo, Keyed, Parent, Plain, Serial, Spare};
 use provider::Provider;
@@ -77,14 +77,10 @@ impl Settings {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let settings = Settings::parse();
-    backline_crash_point::init_from_env().map_err(anyhow::Error::msg)?;
-    let _telemetry = init_telemetry("promise-worker", &settings.workload.log, None)?;
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut workload = Workload::process("promises", settings.workload.clone())?;
     let provider = Provider::new(&settings.provider, &settings.credential)?;
-    let budget =
-        ProviderBudget { rate: settings.rate, burst: settings.rate, concurrency: settings.concurrency };
-    let mut workload = Workload::new("promises", settings.workload.clone())
-        .metrics(install_metrics()?)
+    let budget = ProviderBudget::per_second(settings.rate, settings.concurrency);
+    workload = workload
         .budget(ACCOUNT, budget)
         .command(Effect::<Keyed>::new(&provider, &settings))
         .command(Effect::<Bare>::new(&provider, &settings))

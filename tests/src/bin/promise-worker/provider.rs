@@ -36,6 +36,7 @@ impl Provider {
         value: &Value,
         patience: Option<Duration>,
     ) -> Result<Made, Failure> {
+        let _permit = call.admit().await?;
         if call.deadline.passed() {
             return Err(Failure::transient("promise.lease_over"));
         }
@@ -71,6 +72,7 @@ impl Provider {
     pub(crate) async fn find(&self, call: &Call) -> Result<Resolution<Made>, Failure> {
         let url = format!("{}/{}", self.base, call.operation_id);
         let failed = |_| Failure::new(Class::Transient, "promise.lookup_failed");
+        let _permit = call.admit().await?;
         let answer = self.http.get(url).timeout(call.timeout).send().await.map_err(failed)?;
         Ok(match answer.status() {
             StatusCode::OK => Resolution::Applied(answer.json().await.map_err(failed)?),
