@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Start and orderly end of a worker.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Where workers write; it stays when a measurement fails.
-pub(super) fn log() -> PathBuf {
-    std::env::temp_dir().join(format!("backline-bench-{}.log", std::process::id()))
+/// Where such processes write; it stays when a measurement fails.
+pub(super) fn log(what: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("backline-bench-{what}-{}.log", std::process::id()))
 }
 
 /// How a worker is started.
@@ -38,7 +38,7 @@ impl Worker {
     pub(super) fn start(bed: &Bed, start: &Start<'_>) -> anyhow::Result<Self> {
         let handler =
             start.handler.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let mut launch = Launch::new(std::env::current_exe()?, log())
+        let mut launch = Launch::new(std::env::current_exe()?, log("worker"))
             .env("DATABASE_URL", &bed.url)
             .arg("bench-worker")
             .arg(format!("--handler={handler}"))
@@ -56,14 +56,14 @@ impl Worker {
         self.0.terminate()?;
         self.0.wait_exit(START_LIMIT)?;
         // Many runs, one file: what a finished worker said is of no use to anybody.
-        let _ = std::fs::remove_file(log());
+        let _ = std::fs::remove_file(log("worker"));
         Ok(())
     }
 
     /// Ends it at once.
     pub(super) fn kill(&mut self) -> anyhow::Result<()> {
         self.0.kill9()?;
-        let _ = std::fs::remove_file(log());
+        let _ = std::fs::remove_file(log("worker"));
         Ok(())
     }
 

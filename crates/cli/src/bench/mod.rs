@@ -79,9 +79,9 @@ pub(crate) async fn run(url: Option<&str>, args: &BenchArgs, json: bool) -> anyh
             shape = Some(cycle::best(&bed, plan.rows).await?);
         }
         let best = shape.unwrap_or(Shape { batch: 500, connections: 2, lean: false });
-        let lines = family_lines(&bed, plan, best, family).await.with_context(|| {
-            format!("{family} (a worker's last words may be in {})", child::log().display())
-        })?;
+        let lines = family_lines(&bed, plan, best, family)
+            .await
+            .with_context(|| format!("{family} (last words may be in {})", child::log("*").display()))?;
         lines.into_iter().for_each(|line| printer.print(line));
     }
     printer.print(machine(&bed).await?);

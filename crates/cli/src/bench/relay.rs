@@ -1,44 +1,53 @@
 //! `relay`: outbox entries claimed, published to the embedded broker, confirmed and recorded.
 
 use super::bed::{Bed, real};
+use super::child::log;
 use super::line::{Line, Runs, Target};
 use super::plan::Plan;
+use anyhow::ensure;
 use backline_broker::{Broker, BrokerConfig};
+use backline_dev_cluster::process::{Launch, Process};
 use backline_pubsub_emulator::{Config, Emulator};
-use backline_relay::{Relay, RelayConfig, RelayEnd};
-use sqlx::postgres::{PgConnection, PgPoolOptions};
+use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Row};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use std::time::Duration;
 
-/// A relay and the broker it publishes to.
+/// Start and orderly end of a relay.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A relay, as the process that is deployed, and the broker it publishes to.
 pub(super) struct Running {
     pub(super) host: String,
     emulator: Emulator,
-    stop: CancellationToken,
-    relay: JoinHandle<RelayEnd>,
+    relay: Process,
 }
 
 impl Running {
-    /// With the settings of the relay's binary.
+    /// With the settings of the relay's binary, asleep.
     pub(super) async fn start(bed: &Bed) -> anyhow::Result<Self> {
         // Nobody asks for the log here, and it would keep every message.
         let emulator = Emulator::start(Config { log_limit: 0, ..Config::default() }).await?;
         let host = emulator.addr.to_string();
-        let broker = BrokerConfig { channels: 2, ..BrokerConfig::new("backline", Some(host.clone())) };
-        let broker = Broker::connect(broker).await?;
+        let broker = Broker::connect(BrokerConfig::new("backline", Some(host.clone()))).await?;
         broker.ensure_topic("domain-events").await?;
-        let pool = PgPoolOptions::new().max_connections(12).connect_lazy(&bed.url)?;
-        let stop = CancellationToken::new();
-        let relay = Relay::new(pool, broker, RelayConfig::default(), stop.clone())?;
-        Ok(Self { host, emulator, stop, relay: tokio::spawn(relay.run()) })
+        let program = std::env::current_exe()?.with_file_name("backline-relay");
+        ensure!(program.exists(), "{} is not built", program.display());
+        let relay = Launch::new(program, log("relay"))
+            .env("DATABASE_URL", &bed.url)
+            .env("PUBSUB_EMULATOR_HOST", &host)
+            .env("BACKLINE_RELAY_HEALTH", "127.0.0.1:0")
+            .start()?;
+        bed.until("the relay asleep", async || Ok(sleepers(bed, "backline_outbox").await? > 0)).await?;
+        Ok(Self { host, emulator, relay })
     }
 
-    pub(super) async fn stop(self) -> anyhow::Result<()> {
-        self.stop.cancel();
-        self.relay.await?;
+    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
+        self.relay.terminate()?;
+        self.relay.wait_exit(LIMIT)?;
+        // Many runs, one file, as with workers.
+        let _ = std::fs::remove_file(log("relay"));
         self.emulator.shutdown().await
     }
 }
@@ -82,7 +91,6 @@ pub(super) async fn timed(bed: &Bed, rows: i64) -> anyhow::Result<f64> {
         .await?;
     let lanes: Vec<i16> = last.iter().map(|row| row.get(0)).collect();
     let seqs: Vec<i64> = last.iter().map(|row| row.get(1)).collect();
-    bed.until("the relay asleep", async || Ok(sleepers(bed, "backline_outbox").await? > 0)).await?;
     let from = bed.open_lanes().await?;
     let left = "select count(*) from unnest($1::smallint[], $2::bigint[]) as l(lane, seq) join backline.outbox o using (lane, seq)";
     bed.until("all entries published", async || {
