@@ -20,6 +20,7 @@ mod g5_external_effects;
 mod g6_unknown;
 mod g7_generations;
 mod g8_stale_holders;
+mod midnight;
 mod payment_journey;
 mod producer_refusals;
 mod relay_crash_sweep;

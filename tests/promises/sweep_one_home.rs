@@ -39,6 +39,8 @@ fn durable_effects_have_one_home_each() -> anyhow::Result<()> {
         sources(&root.join("crates").join(name), &mut files)?;
     }
     sources(&root.join("workers"), &mut files)?;
+    // Workers begin as copies of it.
+    sources(&root.join("examples/webhook"), &mut files)?;
     anyhow::ensure!(files.len() > 50, "only {} sources were found", files.len());
     let mut wrong = Vec::new();
     for file in &files {

@@ -74,10 +74,11 @@ const NEVER: &[(&str, &str)] = &[
                 backline.operation_id(h.organization, 'twilio.delete', m.about)))",
     ),
     (
-        "11 whoever wrote participants owes the look after the lag",
-        "select h.id::text from backline.operation_history h where h.outcome = 'succeeded' and (h.kind in ('twilio.participants', 'twilio.recheck')
+        "11 whoever wrote participants had the look after the lag",
+        "select h.id::text || ' generation ' || h.generation from backline.operation_history h where h.outcome = 'succeeded' and (h.kind = 'twilio.participants'
                 and ((h.output ->> 'added')::int > 0 or h.output -> 'removed' <> '[]') or h.kind = 'twilio.remove_participant' and h.output = '\"removed\"')
-            and not exists (select from backline.operation_identity i where i.id = backline.operation_id(h.organization, 'twilio.recheck', left(h.operation_key, 36)))",
+            and not exists (select from backline.operation_history l where l.finished_at > h.finished_at
+                and l.id = backline.operation_id(h.organization, 'twilio.participants', left(h.operation_key, 36)))",
     ),
     (
         "26 while a creation is in doubt nobody else asks about the conversation",

@@ -21,12 +21,14 @@ pub(super) struct Start<'a> {
     pub(super) handler: Handler,
     pub(super) operations: usize,
     pub(super) emulator: Option<&'a str>,
+    /// The provider stand-in's host:port.
+    pub(super) provider: Option<&'a str>,
 }
 
 impl Start<'_> {
     /// With the product's default capacity.
     pub(super) fn new(handler: Handler) -> Self {
-        Self { handler, operations: OPERATIONS, emulator: None }
+        Self { handler, operations: OPERATIONS, emulator: None, provider: None }
     }
 }
 
@@ -45,6 +47,9 @@ impl Worker {
             .arg(format!("--operations={}", start.operations));
         if let Some(emulator) = start.emulator {
             launch = launch.arg(format!("--emulator={emulator}"));
+        }
+        if let Some(provider) = start.provider {
+            launch = launch.arg(format!("--provider={provider}"));
         }
         let mut process = launch.start()?;
         process.wait_for_line("a line `ready`", START_LIMIT, |line| line == "ready")?;

@@ -2,9 +2,12 @@
 
 mod backlog;
 mod bare_cycle;
+mod bare_fold;
 mod bed;
+mod bumps;
 mod child;
 mod clock;
+mod converge;
 mod cost;
 mod cycle;
 mod emit;
@@ -13,6 +16,7 @@ mod line;
 mod path;
 mod pickup;
 mod plan;
+mod provider;
 mod relay;
 mod worker;
 
@@ -29,7 +33,7 @@ use std::io::Write;
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// Only these lines; may be given more than once. Names: emit, append_bulk, relay, cycle,
-    /// `cycle_own_tx`, path, pickup, backlog, `held_snapshot`, cost.
+    /// `cycle_own_tx`, converge, path, pickup, backlog, `held_snapshot`, cost.
     #[arg(long)]
     only: Vec<String>,
     /// Fewer rows and runs: for a look, not for a statement.
@@ -47,12 +51,13 @@ pub(crate) struct BenchArgs {
 }
 
 /// The measurements, in order.
-const FAMILIES: [&str; 10] = [
+const FAMILIES: [&str; 11] = [
     "emit",
     "append_bulk",
     "relay",
     "cycle",
     "cycle_own_tx",
+    "converge",
     "path",
     "pickup",
     "backlog",
@@ -96,6 +101,7 @@ async fn family_lines(bed: &Bed, plan: Plan, shape: Shape, family: &str) -> anyh
         "relay" => vec![relay::relay(bed, plan).await?],
         "cycle" => vec![cycle::cycle(bed, plan, shape).await?],
         "cycle_own_tx" => vec![cycle::own_tx(bed, plan).await?],
+        "converge" => converge::converge(bed, plan).await?,
         "path" => vec![path::path(bed, plan, shape).await?],
         "pickup" => pickup::pickup(bed, plan).await?,
         "backlog" => vec![backlog::backlog(bed, plan).await?],

@@ -36,9 +36,9 @@ impl Plan {
         }
         Self {
             runs: runs.unwrap_or(7),
-            rows: 100_000,
-            own_rows: 16_000,
-            seconds: 5,
+            rows: 60_000,
+            own_rows: 10_000,
+            seconds: 4,
             samples: 200,
             backlog: 1_000_000,
             backlog_part: 50_000,

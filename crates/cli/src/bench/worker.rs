@@ -1,6 +1,7 @@
 //! The worker that is measured: a real process with the runtime's own `main`, and handlers that do nothing.
 
 use super::clock::now_us;
+use super::provider::Follow;
 use backline_envelope::{DecodeError, Envelope};
 use backline_failure::{Call, Failure, Mode, Resolution};
 use backline_outbox::NewOperation;
@@ -28,6 +29,9 @@ pub(crate) struct WorkerArgs {
     /// host:port of the emulator; with it the worker also reads events.
     #[arg(long)]
     emulator: Option<String>,
+    /// host:port of the provider stand-in of `follow`.
+    #[arg(long, required_if_eq("handler", "follow"))]
+    provider: Option<String>,
 }
 
 /// What the worker performs.
@@ -41,6 +45,8 @@ pub(super) enum Handler {
     Stamp,
     /// Never ends.
     Slow,
+    /// Makes the provider stand-in show a desired state.
+    Follow,
 }
 
 #[derive(Parser)]
@@ -62,6 +68,7 @@ pub(crate) async fn run(url: &str, args: WorkerArgs) -> anyhow::Result<()> {
         Handler::Recording => workload.command(Recording),
         Handler::Stamp => workload.command(Stamp),
         Handler::Slow => workload.command(Slow),
+        Handler::Follow => workload.reconcile(Follow::new(args.provider.unwrap_or_default())),
     };
     if args.emulator.is_some() {
         workload = match args.handler {
@@ -78,7 +85,7 @@ fn spec() -> KindSpec {
         .with_native_idempotency(Duration::from_secs(3600))
 }
 
-/// The four handlers differ in a line each.
+/// The handlers of commands differ in a line each.
 macro_rules! handler {
     ($name:ident, $kind:literal, $records:literal, $perform:expr) => {
         struct $name;

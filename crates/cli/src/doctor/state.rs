@@ -35,7 +35,7 @@ pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
                 "{} partitions of the coming days and {} of the coming month are missing",
                 state.days_missing, state.months_missing
             ),
-            "run `select backline.ensure_partitions()`; a running worker does it hourly",
+            "run `select backline.ensure_partitions()` until it returns 0; a running worker does it hourly",
         )
     });
     checks.push(match (state.kinds, state.consumers) {

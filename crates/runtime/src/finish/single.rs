@@ -10,6 +10,7 @@ use crate::finish::follow::{follow, freed};
 use crate::finish::{Ended, How};
 use crate::seeded;
 use backline_crash_point::seeded_bug;
+use backline_failure::Mode;
 use backline_outbox::{Session, run_tx};
 use futures_util::FutureExt;
 use sqlx::{PgConnection, PgPool};
@@ -49,9 +50,11 @@ async fn one(tx: &mut PgConnection, handler: &dyn Handler, ended: &Ended) -> Res
     let claim = &ended.claim;
     let (id, fence) = (claim.operation.id, claim.fence);
     seeded::before_finish(tx, claim).await?;
-    let locked = sqlx::query_file!("sql/lock_claim.sql", id, fence.token, fence.nonce, fence.lease)
-        .fetch_optional(&mut *tx)
-        .await?;
+    let reconcile = handler.spec().mode == Mode::Reconcile;
+    let locked =
+        sqlx::query_file!("sql/lock_claim.sql", id, fence.token, fence.nonce, fence.lease, reconcile)
+            .fetch_optional(&mut *tx)
+            .await?;
     let Some(locked) = locked else {
         // A COMMIT reply may have been lost: an outcome that carries this very claim is our own success.
         let own = sqlx::query_file_scalar!("sql/own_outcome.sql", &[id], &[fence.token], &[fence.nonce])

@@ -7,4 +7,8 @@ create table if not exists bench.effect (operation_id uuid primary key, at times
 insert into bench.biz (body) select bench.payload(g) from generate_series(1, 100000) g where not exists (select from bench.biz);
 insert into backline.kind (kind, workload, mode, provider_account, serial, native_idempotency, idempotency_window, request_timeout, keep_input)
 select 'bench.' || k, 'bench', 'command', 'bench:none', 'exclusive', true, '1 hour', '10 s', false from unnest(array['noop', 'recording', 'stamp', 'slow']) k
+on conflict (kind) do nothing;
+create table if not exists bench.desired (id bigint primary key, organization uuid not null, version bigint not null);
+insert into backline.kind (kind, workload, mode, provider_account, serial, native_idempotency, request_timeout, keep_input)
+values ('bench.follow', 'bench', 'reconcile', 'bench:none', 'exclusive', false, '10 s', false)
 on conflict (kind) do nothing
