@@ -31,5 +31,7 @@ mod sweep_conversations;
 mod sweep_failover;
 mod sweep_one_home;
 mod sweep_replies;
+mod third_worker;
 mod traces;
 mod version_skew;
+mod worker_page;

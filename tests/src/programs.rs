@@ -14,6 +14,8 @@ pub const RELAY: &str = "backline-relay";
 pub const PAYMENTS: &str = "backline-payments";
 /// Binary of the Twilio worker.
 pub const TWILIO: &str = "backline-twilio";
+/// Binary of the worker that `docs/writing-a-worker.md` builds. It is told by its tests where its receiver is.
+pub const WEBHOOK: &str = "example-webhook";
 /// Binary of the worker whose handlers do what a test's input says.
 pub const SCRIPTED: &str = "promise-worker";
 

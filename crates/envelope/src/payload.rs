@@ -1,14 +1,16 @@
 //! The payload's JSON text, kept byte for byte.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
 
 /// JSON text whose bytes survive every hop unchanged.
 ///
-/// `Debug` shows the length only: payloads never reach a log line.
-#[derive(Clone)]
+/// `Debug` shows the length only: payloads never reach a log line. As part of another type it is read and written by
+/// `serde_json` alone, so that an event's payload can be an operation's input as it is.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Payload(Box<RawValue>);
 
 /// The text is not JSON.

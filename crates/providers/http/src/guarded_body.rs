@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 #[error("the deadline passed before the request could leave")]
 pub(crate) struct DeadlinePassed;
 
-/// The form of a write, handed over at the last moment.
+/// The body of a write, handed over at the last moment.
 ///
 /// The HTTP client asks for it once a connection stands and the head lies in its buffer, so this is where the deadline
 /// is checked for the last time and where the call is marked, neither before nor after the first byte. A head without
@@ -44,8 +44,8 @@ impl HandedOver {
 
 impl GuardedBody {
     /// A body of at least one byte: the client never asks for an empty one.
-    pub(crate) fn new(form: String, call: Call, handed_over: HandedOver, before: &'static str) -> Self {
-        Self { bytes: Some(Bytes::from(form)), call, handed_over, before }
+    pub(crate) fn new(body: String, call: Call, handed_over: HandedOver, before: &'static str) -> Self {
+        Self { bytes: Some(Bytes::from(body)), call, handed_over, before }
     }
 }
 

@@ -10,7 +10,9 @@ mod span;
 mod transport;
 
 pub use answer::{Answer, BodyLost};
+pub use http::Method;
 pub use transport::{SetupError, Transport};
+pub use url::Url;
 
 /// Names under which one provider's requests appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

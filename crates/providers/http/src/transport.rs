@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use backline_failure::{Call, Failure};
 use http::Method;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use url::Url;
 
 use crate::Provider;
@@ -95,26 +95,27 @@ impl Transport {
         self.execute(call, request, &HandedOver::default()).await
     }
 
-    /// Sends a form, and marks the call just before its first byte may leave.
+    /// Sends a body, and marks the call just before its first byte may leave. It is a form unless the request names
+    /// another type of content.
     ///
     /// # Errors
     /// No answer came: transient while it is certain that nothing was executed, else unknown. Poison if the request
-    /// cannot be built, or the form is empty: the client never asks for an empty body, so nothing would be marked. The
+    /// cannot be built, or the body is empty: the client never asks for an empty one, so nothing would be marked. The
     /// gate's if it was not admitted.
     pub async fn write(
         &self,
         call: &Call,
         request: reqwest::RequestBuilder,
-        form: String,
+        body: String,
     ) -> Result<Answer, Failure> {
-        if form.is_empty() {
+        if body.is_empty() {
             return Err(self.invalid("a write without parameters"));
         }
         let handed_over = HandedOver::default();
-        let body = GuardedBody::new(form, call.clone(), handed_over.clone(), self.provider.before);
-        let request =
-            request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(reqwest::Body::wrap(body));
-        let request = self.build(request)?;
+        let body = GuardedBody::new(body, call.clone(), handed_over.clone(), self.provider.before);
+        let mut request = self.build(request.body(reqwest::Body::wrap(body)))?;
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        request.headers_mut().entry(CONTENT_TYPE).or_insert(form);
         let _permit = call.admit().await?;
         if call.deadline.passed() {
             return Err(self.late());
