@@ -246,7 +246,8 @@ impl Bench {
         let intended = self.intended.iter().map(Intended::operation).collect::<Vec<_>>();
         let open: Vec<String> = sqlx::query_scalar(OPEN).bind(intended).fetch_all(self.stack.pool()).await?;
         let broker = http::call(self.at.emulator, "GET", "/stats", &serde_json::Value::Null)?.1;
-        promised(false, || format!("timed out waiting for {what}: {open:?}; the broker: {broker}"))
+        let held: Vec<String> = sqlx::query_scalar(HELD).fetch_all(self.stack.pool()).await?;
+        promised(false, || format!("timed out waiting for {what}: {open:?}; {held:?}; the broker: {broker}"))
     }
 
     /// Waits no longer than this for rest.
@@ -295,6 +296,12 @@ const MOVING: &str = "select
   + (select count(*) from backline.intake) + (select count(*) from backline.outbox where parked_at is null),
     (select count(distinct id) from (select id from backline.operation_history where id = any($1)
         union all select id from backline.operation where id = any($1) and state in ('dead', 'manual')) e)";
+
+/// Who holds what it is waited for: leases, and sessions that do or wait for something.
+const HELD: &str = "select format('lease of %s for %s more', owner, until - clock_timestamp()) from backline.lease
+    union all select format('session %s %s %s/%s blocked by %s: %s', pid, state, wait_event_type, wait_event, pg_blocking_pids(pid),
+        left(regexp_replace(query, '\\s+', ' ', 'g'), 120)) from pg_stat_activity
+     where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()";
 
 const OPEN: &str =
     "select format('%s %s %s %s', kind, operation_key, state, failure_code) from backline.operation
