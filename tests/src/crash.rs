@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What happens at the boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +34,13 @@ pub struct CrashPlan {
 }
 
 impl CrashPlan {
-    /// `action` at `site`; the proof of its having fired is written below `dir`.
+    /// `action` at `site`; the proof of its having fired is written below `dir`, and is this plan's alone: an older plan
+    /// of the same site would prove what has not happened yet.
     #[must_use]
     pub fn new(site: Site, action: Action, dir: &Path) -> CrashPlan {
-        let proof = dir.join(format!("fired-{}-{}", site.name, site.nth));
+        static PLANS: AtomicU64 = AtomicU64::new(0);
+        let plan = PLANS.fetch_add(1, Ordering::Relaxed);
+        let proof = dir.join(format!("fired-{}-{}-plan-{plan}", site.name, site.nth));
         CrashPlan { site, action, proof }
     }
 
