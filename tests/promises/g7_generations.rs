@@ -61,16 +61,24 @@ async fn a_change_while_the_worker_dies_is_carried_out() -> anyhow::Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_sleeping_attempt_that_lands_late_does_not_leave_its_old_state_behind() -> anyhow::Result<()> {
-    // Declared long enough that the late request surely lands inside it, however busy the machine is.
-    let plan = Stack::builder().env("first", "PROMISE_LINGER", "5s").env("second", "PROMISE_LINGER", "5s");
+/// The first worker is asleep with its request at the provider; a second one is not started yet. The kind declares that a
+/// request may land so late.
+async fn asleep(linger: &str) -> anyhow::Result<(Stack, Uuid, Uuid)> {
+    let plan =
+        Stack::builder().env("first", "PROMISE_LINGER", linger).env("second", "PROMISE_LINGER", linger);
     let mut stack = plan.worker_as("first", SCRIPTED).later("second", SCRIPTED).start().await?;
     let organization = Uuid::now_v7();
     stack.effects().answer(|_, nth| if nth == 1 { Reply::Hold } else { Reply::Apply });
     let id = want(&stack, organization, 1).await?;
     eventually("the first attempt", async || Ok(stack.effects().calls().len() == 1)).await?;
     stack.member("first")?.pause()?;
+    Ok((stack, organization, id))
+}
+
+#[tokio::test]
+async fn a_sleeping_attempt_that_lands_late_does_not_leave_its_old_state_behind() -> anyhow::Result<()> {
+    // Declared long enough that the late request surely lands inside it, however busy the machine is.
+    let (mut stack, organization, id) = asleep("5s").await?;
     want(&stack, organization, 2).await?;
     stack.member("second")?.start()?;
     eventually("the newer state", async || Ok(stack.effects().desired("k") == Some(2))).await?;
@@ -95,13 +103,7 @@ async fn a_sleeping_attempt_that_lands_late_does_not_leave_its_old_state_behind(
 #[tokio::test]
 async fn a_change_before_a_verifying_read_is_carried_out_at_once_and_verified_nevertheless()
 -> anyhow::Result<()> {
-    let plan = Stack::builder().env("first", "PROMISE_LINGER", "8s").env("second", "PROMISE_LINGER", "8s");
-    let mut stack = plan.worker_as("first", SCRIPTED).later("second", SCRIPTED).start().await?;
-    let organization = Uuid::now_v7();
-    stack.effects().answer(|_, nth| if nth == 1 { Reply::Hold } else { Reply::Apply });
-    let id = want(&stack, organization, 1).await?;
-    eventually("the first attempt", async || Ok(stack.effects().calls().len() == 1)).await?;
-    stack.member("first")?.pause()?;
+    let (mut stack, organization, id) = asleep("8s").await?;
     stack.member("second")?.start()?;
     let waits = "select count(*) from backline.operation where id = $1 and state = 'ready' and due_at > clock_timestamp()";
     eventually("a verifying read that is waited for", async || Ok(stack.number(waits, id).await? == 1))

@@ -2,16 +2,14 @@
 //!
 //! `BACKLINE_SWEEP_ONLY="Kill of the Worker at tx.finish_one"` visits only what its name contains, to repeat a failure.
 
-use backline_promises::sweep::{Role, boundary, in_parallel, record, visits};
+use backline_promises::sweep::{Role, boundary, open, record, survive, visits};
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 /// Benches at a time. A run mostly waits for leases, so more than there are cores of a small machine.
 const SHARDS: usize = 6;
 
 #[test]
 fn payments_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {
-    let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let recording = runtime.block_on(record())?;
     let mut items = Vec::new();
@@ -27,22 +25,5 @@ fn payments_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {
         println!("{name}: {} boundaries, {} arrivals", reached.len(), sites.len());
         items.extend(visits(role, sites));
     }
-    if let Ok(only) = std::env::var("BACKLINE_SWEEP_ONLY") {
-        items.retain(|visit| visit.to_string().contains(&only));
-    }
-    let total = items.len();
-    let failed = in_parallel(
-        SHARDS,
-        items,
-        async || backline_promises::sweep::open(&[]).await,
-        async |bench, visit| visit.run(bench).await,
-    )?;
-    println!("{} of {total} faults survived in {:.0?}", total - failed.len(), started.elapsed());
-    anyhow::ensure!(
-        failed.is_empty(),
-        "{} of {total} faults not survived:\n{}",
-        failed.len(),
-        failed.join("\n\n")
-    );
-    Ok(())
+    survive("faults", SHARDS, items, async || open(&[]).await, async |bench, visit| visit.run(bench).await)
 }

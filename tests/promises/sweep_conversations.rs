@@ -5,17 +5,15 @@
 //! request to the provider for itself. `BACKLINE_SWEEP_ONLY` as there.
 
 use backline_promises::sweep::{
-    Change, Role, Visit, Written, boundary, in_parallel, open_rooms, record_rooms, request_visits, visits,
+    Change, Role, Visit, Written, boundary, open_rooms, record_rooms, request_visits, survive, visits,
 };
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 /// Benches at a time, as in `sweep`.
 const SHARDS: usize = 6;
 
 #[test]
 fn conversations_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {
-    let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let sites = runtime.block_on(record_rooms())?;
     let reached: BTreeSet<String> = sites.iter().map(|site| site.name.clone()).collect();
@@ -26,7 +24,13 @@ fn conversations_survive_one_fault_at_every_boundary() -> anyhow::Result<()> {
     items.retain(|visit| !requests.contains(&visit.site.name) && !boundary::quiet(&visit.site.name));
     items.extend(request_visits(&boundary::REQUESTS));
     println!("twilio: {} boundaries, {} arrivals, {} faults", reached.len(), sites.len(), items.len());
-    survive(items, started, &[], async |bench, visit: &Visit| visit.run(bench).await)
+    survive(
+        "faults",
+        SHARDS,
+        items,
+        async || open_rooms(&[]).await,
+        async |bench, visit| visit.run(bench).await,
+    )
 }
 
 #[test]
@@ -34,26 +38,6 @@ fn a_request_that_lands_after_its_sender_lost_its_lease_changes_nothing_for_good
     let items = Change::ALL.map(Written).to_vec();
     // A request is carried out within its timeout and this, counted from when it left.
     let env = [("TWILIO_LINGER", "1500ms".to_owned())];
-    survive(items, Instant::now(), &env, async |bench, written: &Written| written.run(bench).await)
-}
-
-fn survive<I: Send + std::fmt::Display>(
-    mut items: Vec<I>,
-    started: Instant,
-    env: &[(&str, String)],
-    run: impl AsyncFn(&mut backline_promises::sweep::Bench, &I) -> anyhow::Result<()> + Sync,
-) -> anyhow::Result<()> {
-    if let Ok(only) = std::env::var("BACKLINE_SWEEP_ONLY") {
-        items.retain(|item| item.to_string().contains(&only));
-    }
-    let total = items.len();
-    let failed = in_parallel(SHARDS.min(total), items, async || open_rooms(env).await, run)?;
-    println!("{} of {total} faults survived in {:.0?}", total - failed.len(), started.elapsed());
-    anyhow::ensure!(
-        failed.is_empty(),
-        "{} of {total} faults not survived:\n{}",
-        failed.len(),
-        failed.join("\n\n")
-    );
-    Ok(())
+    let open = async || open_rooms(&env).await;
+    survive("faults", SHARDS, items, open, async |bench, written| written.run(bench).await)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use backline_dev_cluster::paths::workspace;
-use backline_promises::sweep::{Bench, Change, in_parallel, must_hold, open, open_rooms};
+use backline_promises::sweep::{Bench, Change, must_hold, open, open_rooms, survive};
 use backline_promises::{EMULATOR, PgProxy, SANDBOX, eventually};
 use serde_json::json;
 use std::fmt;
@@ -61,7 +61,7 @@ const OF_CONVERSATIONS: &[(&str, &str)] = &[
 fn a_lost_reply_about_a_conversation_is_no_failure_and_no_second_effect() -> anyhow::Result<()> {
     let mut items: Vec<Lost> = Change::ALL.map(Lost::Request).to_vec();
     items.extend(OF_CONVERSATIONS.iter().map(|(role, file)| Lost::Commit(role, file)));
-    survive(items, async || open_rooms(&[]).await)
+    survive("lost replies", SHARDS, items, async || open_rooms(&[]).await, run)
 }
 
 #[test]
@@ -69,23 +69,7 @@ fn a_lost_reply_is_no_failure_and_no_second_effect() -> anyhow::Result<()> {
     let mut items: Vec<Lost> = (1..=3).map(Lost::Post).collect();
     items.push(Lost::Publish);
     items.extend(COMMITS.iter().map(|(role, file)| Lost::Commit(role, file)));
-    survive(items, async || open(&[]).await)
-}
-
-fn survive(mut items: Vec<Lost>, open: impl AsyncFn() -> anyhow::Result<Bench> + Sync) -> anyhow::Result<()> {
-    if let Ok(only) = std::env::var("BACKLINE_SWEEP_ONLY") {
-        items.retain(|item| item.to_string().contains(&only));
-    }
-    let total = items.len();
-    let failed = in_parallel(SHARDS, items, open, run)?;
-    println!("{} of {total} lost replies survived", total - failed.len());
-    anyhow::ensure!(
-        failed.is_empty(),
-        "{} of {total} lost replies not survived:\n{}",
-        failed.len(),
-        failed.join("\n\n")
-    );
-    Ok(())
+    survive("lost replies", SHARDS, items, async || open(&[]).await, run)
 }
 
 async fn run(bench: &mut Bench, lost: &Lost) -> anyhow::Result<()> {

@@ -9,6 +9,7 @@ use anyhow::Context;
 use backline_dev_cluster::paths;
 use backline_dev_cluster::process::{Launch, free_port};
 use serde_json::json;
+use std::net::SocketAddr;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -95,10 +96,8 @@ impl Bench {
     /// The program is missing.
     pub fn add_worker(&mut self, name: &str, env: &[(&str, String)]) -> anyhow::Result<()> {
         let health = local(free_port()?);
-        let mut settings = worker(&self.at, health);
+        let mut settings = self.quick_worker(health);
         settings.extend([
-            ("BACKLINE_LEASE", "1600ms".to_owned()),
-            ("BACKLINE_ACQUIRE_TIMEOUT", "1200ms".to_owned()),
             ("BACKLINE_REOFFER_AFTER", "800ms".to_owned()),
             ("STRIPE_REQUEST_TIMEOUT", "900ms".to_owned()),
             ("STRIPE_LINGER", "200ms".to_owned()),
@@ -106,6 +105,16 @@ impl Bench {
             ("STRIPE_SETTLEMENT_POLL", "50ms".to_owned()),
         ]);
         self.add(name, PAYMENTS, settings, env, Ready::Answers(health))
+    }
+
+    /// Settings of a worker whose lease runs out soon.
+    pub(super) fn quick_worker(&self, health: SocketAddr) -> Settings {
+        let mut settings = worker(&self.at, health);
+        settings.extend([
+            ("BACKLINE_LEASE", "1600ms".to_owned()),
+            ("BACKLINE_ACQUIRE_TIMEOUT", "1200ms".to_owned()),
+        ]);
+        settings
     }
 
     pub(super) fn add(
@@ -144,11 +153,6 @@ impl Bench {
     /// Broker, provider and database.
     pub fn stack(&mut self) -> &mut Stack {
         &mut self.stack
-    }
-
-    /// Where the parts of the stack are.
-    pub(super) fn addresses(&self) -> &Addresses {
-        &self.at
     }
 
     /// The database, reached through another port: a proxy's.

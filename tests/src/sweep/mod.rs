@@ -20,6 +20,6 @@ pub use bench::Bench;
 pub use failover::failover_to_a_stale_standby;
 pub use invariants::{Intended, must_hold, violations};
 pub use rooms::Change;
-pub use shards::in_parallel;
+pub use shards::survive;
 pub use visit::{Role, Visit, open, open_rooms, record, record_rooms, request_visits, visits};
 pub use written::Written;

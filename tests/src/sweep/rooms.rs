@@ -1,6 +1,6 @@
 //! A producer of conversations: the example application on a bench, with the Twilio worker in place of payments.
 
-use crate::programs::{TWILIO, local, worker};
+use crate::programs::{TWILIO, local};
 use crate::sweep::{Bench, Intended};
 use crate::{Chat, Ready};
 use anyhow::Context;
@@ -116,16 +116,14 @@ impl Bench {
         Ok(())
     }
 
-    /// Adds a Twilio worker that is not started yet. Its timers are those of the payments worker.
+    /// Adds a Twilio worker that is not started yet.
     ///
     /// # Errors
     /// The program is missing.
     pub fn add_twilio(&mut self, name: &str, env: &[(&str, String)]) -> anyhow::Result<()> {
         let health = local(free_port()?);
-        let mut settings = worker(self.addresses(), health);
+        let mut settings = self.quick_worker(health);
         settings.extend([
-            ("BACKLINE_LEASE", "1600ms".to_owned()),
-            ("BACKLINE_ACQUIRE_TIMEOUT", "1200ms".to_owned()),
             ("TWILIO_REQUEST_TIMEOUT", "900ms".to_owned()),
             ("TWILIO_LINGER", "400ms".to_owned()),
             ("TWILIO_LOOKUP_LAG", "200ms".to_owned()),

@@ -102,6 +102,12 @@ pub(crate) enum PrepareError {
     Database(sqlx::Error),
 }
 
+/// The key that a kind derives; none from an input that cannot be read.
+fn derived<T: DeserializeOwned>(of: Option<fn(&T) -> String>, input: &str) -> Option<String> {
+    let of = of?;
+    serde_json::from_str(input).ok().map(|input| of(&input))
+}
+
 fn decode<T: DeserializeOwned>(input: &str) -> Result<T, Failure> {
     // serde_json's default recursion limit (128) refuses stack-deep documents.
     serde_json::from_str(input).map_err(|error| {
@@ -134,8 +140,7 @@ impl<H: Command> Handler for CommandHandler<H> {
         H::RECORDS
     }
     fn serial_key(&self, input: &str) -> Option<String> {
-        let of = H::SERIAL_KEY?;
-        serde_json::from_str(input).ok().map(|input| of(&input))
+        derived(H::SERIAL_KEY, input)
     }
     fn prepare<'a>(
         &'a self,
@@ -222,8 +227,7 @@ impl<H: Reconcile> Handler for ReconcileHandler<H> {
         H::RECORDS
     }
     fn serial_key(&self, input: &str) -> Option<String> {
-        let of = H::SERIAL_KEY?;
-        serde_json::from_str(input).ok().map(|input| of(&input))
+        derived(H::SERIAL_KEY, input)
     }
     fn prepare<'a>(
         &'a self,

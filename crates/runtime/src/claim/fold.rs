@@ -65,7 +65,7 @@ pub(crate) async fn fold(
             traceparent: row.traceparent,
         })
         .collect();
-    requests.iter_mut().for_each(|request| keys.apply(request));
+    keys.apply(&mut requests);
     accept(tx, requests).await?;
     Ok((taken, highest))
 }

@@ -19,9 +19,14 @@ impl SerialKeys {
         self.0.keys().map(|kind| (*kind).to_owned()).collect()
     }
 
-    /// Gives a request the key of its kind. A producer's other key would let operations overlap that must not, so the
+    /// Gives each request the key of its kind.
+    pub(crate) fn apply(&self, requests: &mut [Request]) {
+        requests.iter_mut().for_each(|request| self.derive(request));
+    }
+
+    /// A producer's other key would let operations overlap that must not, so the
     /// kind's stands; an input that cannot be read keeps what it came with, and fails when it is attempted.
-    pub(crate) fn apply(&self, request: &mut Request) {
+    fn derive(&self, request: &mut Request) {
         let Some(handler) = self.0.get(request.kind.as_str()) else { return };
         let Some(key) = handler.serial_key(&request.input) else { return };
         let key = Some(stored_key(&key));

@@ -31,7 +31,8 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Runs one attempt to its end; never panics.
+    /// Runs one attempt to its end. A panic of `perform` or of a lookup is an answer; one of a guard or a read unwinds, and
+    /// the claim is left to its lease.
     pub(crate) async fn run(&self, handler: Arc<dyn Handler>, claim: &Claim) -> How {
         let operation = &claim.operation;
         let span = tracing::info_span!("attempt", kind = handler.kind(), operation.id = %operation.id,

@@ -282,7 +282,7 @@ impl Subscriber {
             Ok(intents) => {
                 let mut requests: Vec<Request> =
                     intents.into_iter().map(|Intent::Run(operation)| request(&event, operation)).collect();
-                requests.iter_mut().for_each(|request| self.keys.apply(request));
+                self.keys.apply(&mut requests);
                 Reading::Accept { event: event.id, requests }
             }
             Err(error @ DecodeError::Unsupported { .. }) => Reading::Park {

@@ -183,8 +183,8 @@ impl Workload {
         let budgets = Budgets::declare(pools.work.clone(), process, self.budgets).await?;
 
         let handlers = Arc::new(self.handlers);
-        let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
         let keys = SerialKeys::new(Arc::clone(&handlers));
+        let kinds = keys.kinds();
         let keeper = LeaseKeeper::new(capacity.lease, process);
         let heartbeat = CancellationToken::new();
         let watch = Watch::new(soft.clone());
