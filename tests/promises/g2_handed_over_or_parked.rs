@@ -87,6 +87,37 @@ async fn a_delivery_that_no_build_reads_is_kept_raw_and_shown() -> anyhow::Resul
 }
 
 #[tokio::test]
+async fn a_delivery_that_comes_again_and_again_is_one_error_and_every_time_counted() -> anyhow::Result<()> {
+    let mut stack = Stack::builder().worker(SCRIPTED).start().await?;
+    let faults = json!({"duplicate": {"probability": 1.0, "copies": 3, "new_message_id": true}});
+    stack.add_faults(EMULATOR, &faults)?;
+    let id = stack.emit("ThingOrdered", Uuid::now_v7(), "a", json!({"unreadable": 1})).await?;
+    eventually("every copy to be counted", async || {
+        Ok(stack.metric(SCRIPTED, "backline_deliveries_parked_total")? >= 3.0)
+    })
+    .await?;
+    let log = stack.member(SCRIPTED)?.log()?;
+    let told = log.lines().filter(|line| line.contains("delivery parked") && line.contains(&id.to_string()));
+    assert_eq!(told.count(), 1, "{log}");
+    check::settled(&stack, &Expected { committed: vec![id], ..Expected::default() }).await
+}
+
+#[tokio::test]
+async fn a_topic_that_is_missing_is_named_with_what_makes_it() -> anyhow::Result<()> {
+    let mut stack = Stack::builder().start().await?;
+    let sql = "select backline.emit_event('OrderPlaced', $1, $1, 'order', 'a', '{}', topic => 'orders')";
+    let id: Uuid = sqlx::query_scalar(sql).bind(Uuid::now_v7()).fetch_one(stack.pool()).await?;
+    eventually("the relay to say what to do", async || {
+        let log = stack.member(RELAY)?.log()?;
+        Ok(log.lines().any(|line| line.contains("orders") && line.contains("`backline topology apply`")))
+    })
+    .await?;
+    let broker = stack.member(EMULATOR)?.address()?;
+    http::must(broker, "PUT", "/v1/projects/backline-promises/topics/orders", &json!({}))?;
+    check::settled(&stack, &Expected { committed: vec![id], ..Expected::default() }).await
+}
+
+#[tokio::test]
 async fn an_operation_that_always_fails_ends_dead_with_its_reason_and_healthy_work_passes_it()
 -> anyhow::Result<()> {
     let stack = Stack::builder().worker(SCRIPTED).start().await?;
@@ -115,4 +146,27 @@ async fn an_operation_that_always_fails_ends_dead_with_its_reason_and_healthy_wo
     assert_eq!(stack.number(attempts, stuck[0]).await?, 5, "as many as its policy allows");
     let expected = Expected { committed: healthy, stuck: 5, ..Expected::recovered() };
     check::settled(&stack, &expected).await
+}
+
+#[tokio::test]
+async fn a_panic_in_a_read_or_a_guard_ends_the_attempt_and_is_shown() -> anyhow::Result<()> {
+    // A lease that nobody could wait out: the attempt itself has to end.
+    let plan = Stack::builder().worker(SCRIPTED).env(SCRIPTED, "BACKLINE_LEASE", "10min");
+    let stack = plan.start().await?;
+    let organization = Uuid::now_v7();
+    sqlx::query("insert into app.desired values ('k', -1)").execute(stack.pool()).await?;
+    let read = stack.enqueue("effect.desired", organization, "k", json!({})).await?;
+    let guard = stack.enqueue("effect.guarded", organization, "k", json!({})).await?;
+    for id in [read, guard] {
+        stack.comes_to(id, "dead").await?;
+        let shown = "select failure_class || ' ' || failure_code || ' ' || failure_detail || ' ' || attempt from backline.operation where id = $1";
+        let shown: String = sqlx::query_scalar(shown).bind(id).fetch_one(stack.pool()).await?;
+        assert_eq!(shown, "poison panicked in read or guard 1");
+    }
+    assert!(stack.effects().calls().is_empty(), "the provider was called");
+    // The worker is sound, and so is the operation once its state can be read.
+    sqlx::query("update app.desired set n = 1").execute(stack.pool()).await?;
+    stack.enqueue("effect.desired", organization, "k", json!({})).await?;
+    stack.comes_to(read, "succeeded").await?;
+    check::settled(&stack, &Expected { committed: vec![read, guard], stuck: 1, ..Expected::default() }).await
 }

@@ -6,8 +6,9 @@
 //! The race: a worker frozen at each boundary of an attempt, a successor that finishes the operation, and the thaw.
 
 use backline_promises::check::{self, Expected};
-use backline_promises::{Action, CrashPlan, SCRIPTED, Site, Stack, eventually};
+use backline_promises::{Action, CrashPlan, Reply, SCRIPTED, Site, Stack, eventually};
 use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection};
 use uuid::Uuid;
 
 async fn frozen_at(site: &str, kind: &str) -> anyhow::Result<()> {
@@ -70,6 +71,43 @@ async fn a_worker_frozen_right_after_its_claim_submits_nothing_and_changes_nothi
     check::settled(&stack, &Expected { committed: vec![id, other], ..Expected::recovered() }).await
 }
 
+/// While somebody's transaction has an operation, it may be ending it: nobody takes that one, and nobody waits for it who
+/// has others to take.
+#[tokio::test]
+async fn an_operation_that_is_being_ended_keeps_its_lease_and_holds_nobody_up() -> anyhow::Result<()> {
+    let builder =
+        Stack::builder().later("first", SCRIPTED).later("second", SCRIPTED).later("third", SCRIPTED);
+    let mut stack = builder.start().await?;
+    stack.effects().answer(|_, nth| if nth == 1 { Reply::Hold } else { Reply::Apply });
+    stack.member("first")?.start()?;
+    let mut held = Vec::new();
+    for key in ["ending", "other"] {
+        let id = stack.enqueue("effect.keyed", Uuid::now_v7(), key, json!({})).await?;
+        // One after the other, so that each has a lease of its own.
+        eventually("its request", async || Ok(!stack.effects().calls_of(id).is_empty())).await?;
+        held.push(id);
+    }
+    stack.member("first")?.pause()?;
+    let (ending, other) = (held[0], held[1]);
+    let mut finish = stack.pool().acquire().await?.detach();
+    let lock = format!("begin; select from backline.operation where id = '{ending}' for update");
+    sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut finish).await?;
+    let over = "select count(*) from backline.lease where until < clock_timestamp()";
+    eventually("both leases to run out", async || Ok(stack.count(over).await? == 2)).await?;
+    stack.member("second")?.start()?;
+    stack.comes_to(other, "succeeded").await?;
+    assert_eq!(stack.state(ending).await?, "running", "nobody knows yet how it ends");
+    assert_eq!(stack.count(over).await?, 1, "its lease is there, so that its claim is");
+
+    finish.close().await?;
+    stack.comes_to(ending, "succeeded").await?;
+    stack.effects().release();
+    stack.member("first")?.resume()?;
+    let fenced = "select count(distinct operation_id) from backline.attempt_evidence where fenced";
+    eventually("both refused writes", async || Ok(stack.count(fenced).await? == 2)).await?;
+    check::settled(&stack, &Expected { committed: held, ..Expected::recovered() }).await
+}
+
 #[tokio::test]
 async fn a_sequence_that_was_rewound_revives_no_stale_claim() -> anyhow::Result<()> {
     let mut stack = Stack::builder().later("first", SCRIPTED).later("second", SCRIPTED).start().await?;
@@ -83,7 +121,7 @@ async fn a_sequence_that_was_rewound_revives_no_stale_claim() -> anyhow::Result<
         truncate app.token_log; select setval('backline.claim_token', 1, false); alter table backline.lease alter column id restart")
         .execute(stack.pool())
         .await?;
-    stack.effects().answer(|_, _| backline_promises::Reply::Hold);
+    stack.effects().answer(|_, _| Reply::Hold);
     stack.member("second")?.start()?;
     eventually("the successor's request", async || Ok(stack.effects().calls_of(id).len() == 2)).await?;
     stack.member("first")?.resume()?;

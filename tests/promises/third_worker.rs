@@ -17,14 +17,14 @@ use uuid::Uuid;
 /// Of the tests alone: `secret-of-the-webhook-of-the-promises`.
 const SECRET: &str = "whsec_c2VjcmV0LW9mLXRoZS13ZWJob29rLW9mLXRoZS1wcm9taXNlcw==";
 
-/// A stack with the example as its only worker. Its requests may take the usual ten seconds, so its leases are longer;
+/// A stack with the example as its only worker. Its requests may take the usual ten seconds, so its leases are longer, as they have to be;
 /// it takes a few operations at a time, so that what a killed process held is not everything.
 async fn stack(receiver: &Receiver) -> anyhow::Result<Stack> {
     let plan = Stack::builder()
         .worker(WEBHOOK)
         .env(WEBHOOK, "WEBHOOK_URL", &receiver.url())
         .env(WEBHOOK, "WEBHOOK_SECRET", SECRET)
-        .env(WEBHOOK, "BACKLINE_LEASE", "12s")
+        .env(WEBHOOK, "BACKLINE_LEASE", "23s")
         .env(WEBHOOK, "BACKLINE_OPERATIONS", "6")
         .env(EMULATOR, "PUBSUB_EMULATOR_ACK_DEADLINE_CAP", "1000");
     plan.start().await

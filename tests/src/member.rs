@@ -59,8 +59,34 @@ impl Member {
     /// # Errors
     /// The program is missing or the member is running.
     pub fn launch_with(&mut self, plan: &CrashPlan) -> anyhow::Result<()> {
+        self.launch_as(&self.launch.clone().envs(plan.env()))
+    }
+
+    /// Starts the process and does not wait: it may refuse to start, see [`Member::ended`].
+    ///
+    /// # Errors
+    /// The program is missing or the member is running.
+    pub fn launch(&mut self) -> anyhow::Result<()> {
+        self.launch_as(&self.launch.clone())
+    }
+
+    /// Runs the program with other settings until it ends by itself, and returns exit code and words of this run.
+    ///
+    /// # Errors
+    /// It is running, or does not end.
+    pub fn refusal(&self, settings: &[(&str, &str)]) -> anyhow::Result<(i32, String)> {
         anyhow::ensure!(self.process.is_none(), "{} is running already", self.launch.log().display());
-        self.process = Some(self.launch.clone().envs(plan.env()).start()?);
+        let mut process = self.launch.clone().envs(settings.iter().copied()).start()?;
+        let code = process.wait_exit(START_LIMIT)?;
+        Ok((code, process.log_text()))
+    }
+
+    fn launch_as(&mut self, launch: &Launch) -> anyhow::Result<()> {
+        anyhow::ensure!(self.process.is_none(), "{} is running already", self.launch.log().display());
+        self.process = Some(launch.start()?);
+        if let Ready::Answers(address) = self.ready {
+            self.address = Some(address);
+        }
         Ok(())
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn relay(at: &Addresses, health: SocketAddr) -> Settings {
     ]
 }
 
-/// What every worker is told. Timers are compressed in proportion: request timeout < lease, linger and lookup lag in
+/// What every worker is told. Timers are compressed in proportion: 2.25 request timeouts < lease, linger and lookup lag in
 /// hundreds of milliseconds instead of minutes, so that every recovery takes seconds. A test's own come on top.
 pub(crate) fn worker(at: &Addresses, health: SocketAddr) -> Settings {
     vec![

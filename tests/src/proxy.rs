@@ -4,7 +4,7 @@ use anyhow::Context;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -35,23 +35,8 @@ impl PgProxy {
     /// No free port.
     pub fn start(port: u16) -> anyhow::Result<PgProxy> {
         let faults = Arc::new(Faults { server: AtomicU16::new(port), ..Faults::default() });
-        let (sender, receiver) = mpsc::channel();
         let state = Arc::clone(&faults);
-        std::thread::spawn(move || {
-            let run = || -> std::io::Result<()> {
-                let runtime =
-                    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-                runtime.block_on(async {
-                    let listener = TcpListener::bind("127.0.0.1:0").await?;
-                    let _ = sender.send(listener.local_addr());
-                    accept(listener, state).await
-                })
-            };
-            if let Err(error) = run() {
-                let _ = sender.send(Err(error));
-            }
-        });
-        Ok(PgProxy { address: receiver.recv().context("the proxy did not start")??, faults })
+        Ok(PgProxy { address: serve(async move |listener| accept(listener, state).await)?, faults })
     }
 
     /// TCP port on 127.0.0.1.
@@ -101,6 +86,29 @@ impl PgProxy {
         self.faults.refusing.store(false, Ordering::Release);
         self.faults.mute.send_replace(None);
     }
+}
+
+/// Runs `accept` with a listener on a free port, on a thread of its own; its address.
+pub(crate) fn serve<F>(accept: F) -> anyhow::Result<SocketAddr>
+where
+    F: AsyncFnOnce(TcpListener) -> std::io::Result<()> + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let run = || -> std::io::Result<()> {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await?;
+                let _ = sender.send(listener.local_addr());
+                accept(listener).await
+            })
+        };
+        if let Err(error) = run() {
+            let _ = sender.send(Err(error));
+        }
+    });
+    Ok(receiver.recv().context("the proxy did not start")??)
 }
 
 async fn accept(listener: TcpListener, faults: Arc<Faults>) -> std::io::Result<()> {
@@ -201,7 +209,11 @@ async fn requests(
     }
 }
 
-async fn read_message(from: &mut OwnedReadHalf, typed: bool) -> std::io::Result<Vec<u8>> {
+/// One message, whole. The first of a session has no type.
+pub(crate) async fn read_message(
+    from: &mut (impl AsyncRead + Unpin),
+    typed: bool,
+) -> std::io::Result<Vec<u8>> {
     let head = if typed { 5 } else { 4 };
     let mut message = vec![0; head];
     from.read_exact(&mut message).await?;

@@ -16,6 +16,7 @@ mod topology;
 
 use anyhow::Context;
 use args::{Args, Command};
+use backline_outbox::{AccessError, remedy};
 use clap::Parser;
 use output::Output;
 use std::process::ExitCode;
@@ -37,9 +38,22 @@ async fn main() -> ExitCode {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::FAILURE,
         Err(error) => {
-            output.error(&error);
+            output.error(&explained(error));
             ExitCode::from(no_answer)
         }
+    }
+}
+
+/// With what to do about it, where the way to the database is what failed.
+fn explained(error: anyhow::Error) -> anyhow::Error {
+    // What has passed `AccessError` says so itself.
+    if error.downcast_ref::<AccessError>().is_some() {
+        return error;
+    }
+    let remedy = error.chain().find_map(|cause| remedy(cause.downcast_ref::<sqlx::Error>()?));
+    match remedy {
+        Some(remedy) => error.context(remedy),
+        None => error,
     }
 }
 

@@ -46,17 +46,30 @@ pub(crate) async fn pause(pool: &PgPool, args: PauseArgs, output: &Output) -> an
     let name = checked(pool, &args).await?;
     let scope = args.scope.stored();
     let detail = json!({"scope": scope, "name": name}).to_string();
-    run_tx!(pool, "operator", |tx| async {
-        sqlx::query_file!("sql/put_pause.sql", scope, name, args.reason, args.actor)
+    let (put, paused) = run_tx!(pool, "operator", |tx| async {
+        let put = sqlx::query_file!("sql/put_pause.sql", scope, name, args.reason, args.actor)
             .execute(&mut *tx)
-            .await?;
+            .await?
+            .rows_affected();
+        let paused = sqlx::query_file!("sql/paused.sql", scope, name).fetch_one(&mut *tx).await?;
         sqlx::query_file!("sql/add_audit.sql", args.actor, "pause", None::<Uuid>, args.reason, detail)
             .execute(&mut *tx)
             .await?;
-        Ok::<_, sqlx::Error>(())
+        Ok::<_, sqlx::Error>((put, paused))
     })?;
-    output.answer(&json!({"paused": name, "scope": scope, "reason": args.reason}), || {
-        format!("paused {scope} {name}: nothing new is claimed; what runs ends, what comes in waits")
+    // Whoever paused first decides when it is over, and by the reason that everybody is shown.
+    let already = put == 0;
+    let answer = json!({"paused": name, "scope": scope, "reason": paused.reason, "paused_by": paused.paused_by, "already": already});
+    output.answer(&answer, || {
+        if already {
+            format!(
+                "{scope} {name} is paused already, by {} since {}: {}; that stays, and one `resume` lifts it for everybody. \
+                 Yours is in the audit",
+                paused.paused_by, paused.paused_at, paused.reason
+            )
+        } else {
+            format!("paused {scope} {name}: nothing new is claimed; what runs ends, what comes in waits")
+        }
     })?;
     Ok(Verdict::Good)
 }

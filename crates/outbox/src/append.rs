@@ -130,17 +130,23 @@ pub async fn append_all(tx: &mut PgConnection, events: &[NewEvent]) -> Result<Ve
         column(events, |e| e.aggregate_id.as_str()) as _,
         column(events, |e| e.payload.as_str()) as _,
         column(events, |e| e.schema_version) as _,
-        column(events, |e| e.aggregate_version) as _,
-        column(events, |e| e.correlation_id) as _,
-        column(events, |e| e.causation_id) as _,
-        column(events, |e| e.traceparent.as_deref()) as _,
-        column(events, |e| e.tracestate.as_deref()) as _,
-        column(events, |e| e.id) as _,
-        column(events, |e| e.topic.as_deref()) as _,
+        optional(events, |e| e.aggregate_version) as _,
+        optional(events, |e| e.correlation_id) as _,
+        optional(events, |e| e.causation_id) as _,
+        optional(events, |e| e.traceparent.as_deref()) as _,
+        optional(events, |e| e.tracestate.as_deref()) as _,
+        optional(events, |e| e.id) as _,
+        optional(events, |e| e.topic.as_deref()) as _,
     );
     Ok(query.fetch_one(tx).await?)
 }
 
 fn column<'a, T>(events: &'a [NewEvent], of: impl Fn(&'a NewEvent) -> T) -> Vec<T> {
     events.iter().map(of).collect()
+}
+
+/// A column that is not sent when no event has it.
+fn optional<'a, T>(events: &'a [NewEvent], of: impl Fn(&'a NewEvent) -> Option<T>) -> Option<Vec<Option<T>>> {
+    let column = column(events, of);
+    column.iter().any(Option::is_some).then_some(column)
 }

@@ -2,9 +2,10 @@
 //!
 //! Producers need three calls, each inside a transaction of their own: [`append()`], [`append_all`] and [`enqueue`]
 //! (thin over SQL functions of the same meaning, which every other language calls directly). The relay uses
-//! [`drain`]. [`run_tx!`] is the one place of the product that opens transactions, and [`check_schema`] the one that
-//! knows which schema a build needs.
+//! [`drain`]. [`run_tx!`] is the one place of the product that opens transactions, [`check_schema`] the one that knows
+//! which schema a build needs, and [`Explained`] the one that says what to do when `DATABASE_URL` leads nowhere.
 
+mod access;
 mod append;
 mod doorbell;
 pub mod drain;
@@ -14,6 +15,9 @@ mod run_tx;
 mod schema;
 mod session;
 
+pub use access::{
+    AccessError, Explained, Pauses, await_database, database_options, is_outage, reach, remedy,
+};
 pub use append::{NewEvent, append, append_all};
 pub use doorbell::Doorbell;
 pub use error::AppendError;

@@ -1,5 +1,6 @@
 //! The schema that this build needs, and whether a database has it.
 
+use crate::Explained;
 use sqlx::PgPool;
 use sqlx::migrate::Migrator;
 use std::sync::LazyLock;
@@ -51,7 +52,7 @@ pub enum SchemaError {
         needed: i64,
     },
     /// The record of applied migrations could not be read. Says nothing about the schema.
-    #[error("schema: reading what was applied: {0}")]
+    #[error("schema: reading what was applied: {}", Explained(.0))]
     Database(#[from] sqlx::Error),
 }
 

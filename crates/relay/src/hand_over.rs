@@ -9,6 +9,10 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
+/// What to do about a topic that does not exist.
+const MISSING_TOPIC: &str = "there is no such topic: `backline topology apply` makes what the workers named to it declare, \
+                             and with --topic what producers alone name";
+
 /// What the broker said about a batch.
 #[derive(Debug, Default)]
 pub(crate) struct HandedOver {
@@ -57,7 +61,9 @@ pub(crate) async fn hand_over(broker: &Broker, gate: &Gate, lane: i16, entries: 
             }
         }
         if let Some(error) = outage {
-            tracing::warn!(topic, lane, %error, "topic unavailable, nothing is parked");
+            let missing = matches!(&error, PublishError::Outage { code, .. } if code == "NOT_FOUND");
+            let advice = missing.then_some(MISSING_TOPIC);
+            tracing::warn!(topic, lane, %error, advice, "topic unavailable, nothing is parked");
             metrics::counter!("backline_relay_outages_total", "topic" => topic.clone()).increment(1);
             admission.failed(Instant::now());
         } else {

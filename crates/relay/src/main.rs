@@ -4,16 +4,14 @@ mod settings;
 
 use anyhow::Context;
 use backline_broker::Broker;
-use backline_outbox::{SchemaError, check_schema};
+use backline_outbox::{await_database, database_options};
 use backline_relay::{Relay, RelayEnd, describe_metrics, health_routes};
 use backline_telemetry::init_telemetry;
 use clap::Parser;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use settings::Settings;
-use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 use std::process::ExitCode;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -24,8 +22,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Upper bounds of latency buckets, in seconds: from one statement to the longest publish request.
 const SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
-/// Between two tries to reach a database that is not there at the start.
-const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
@@ -42,7 +38,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         .install_recorder()
         .context("metrics recorder")?;
     describe_metrics();
-    let mut database: PgConnectOptions = settings.database_url.parse().context("database-url")?;
+    let mut database = database_options(&settings.database_url)?;
     if config.doorbell {
         // A relay that stops inside a transaction keeps its lanes locked; past its lease the server ends that
         // transaction. A transaction pooler refuses the option.
@@ -72,10 +68,14 @@ async fn main() -> anyhow::Result<ExitCode> {
     let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::spawn(watch_signals(stop.clone(), terminate, interrupt));
 
-    // Not ready before it has looked at the outbox, and it looks at no outbox of another schema.
-    await_schema(&pool, &stop).await?;
-    if stop.is_cancelled() {
-        return Ok(ExitCode::SUCCESS);
+    // Not ready before it has looked at the outbox, and it looks at no outbox of another schema. While it waits for one
+    // it is alive: a restart would not help.
+    let progress = relay.progress();
+    progress.turn();
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+        found = await_database(&pool, settings.acquire_timeout, |_| progress.turn()) => found?,
     }
     // A panic of the loop ends the process with an error: the orchestrator starts a new one.
     match tokio::spawn(relay.run()).await.context("relay loop")? {
@@ -87,17 +87,6 @@ async fn main() -> anyhow::Result<ExitCode> {
             tracing::error!(lanes, "stopped with lanes under way; their leases run out");
             Ok(ExitCode::from(75))
         }
-    }
-}
-
-/// Waits for a database that is out of reach, as the loop does later, and refuses one whose schema is not this build's.
-async fn await_schema(pool: &PgPool, stop: &CancellationToken) -> Result<(), SchemaError> {
-    loop {
-        match check_schema(pool).await {
-            Err(SchemaError::Database(error)) => tracing::warn!(%error, "cannot look at the schema"),
-            checked => return checked,
-        }
-        tokio::select! { () = tokio::time::sleep(SCHEMA_AGAIN) => {}, () = stop.cancelled() => return Ok(()) }
     }
 }
 

@@ -35,7 +35,7 @@ impl Default for Progress {
 
 impl Progress {
     /// The loop went round, whatever came of it.
-    pub(crate) fn turn(&self) {
+    pub fn turn(&self) {
         self.inner.turned.store(self.now(), Ordering::Relaxed);
     }
 

@@ -91,7 +91,7 @@ impl Relay {
                 Ok(()) => trouble = Duration::ZERO,
                 Err(error) => {
                     trouble = (trouble * 2).clamp(shared.config.backoff_start, DATABASE_BACKOFF_MAX);
-                    tracing::warn!(%error, advice = advice(&error), "cannot look at the outbox");
+                    tracing::warn!(%error, "cannot look at the outbox");
                     let pause = trouble.mul_f64(rand::rng().random_range(0.5..1.0));
                     tokio::select! { () = tokio::time::sleep(pause) => {}, () = shared.stop.cancelled() => {} }
                 }
@@ -187,7 +187,7 @@ fn reap(shared: &Shared, ended: Option<Result<LaneResult, tokio::task::JoinError
                     metrics::counter!("backline_relay_lane_lease_lost_total").increment(1);
                     tracing::warn!(lane = hold.lane, token = hold.token, "lane lost to another relay");
                 }
-                Err(DrainError::Database(error)) => {
+                Err(error @ DrainError::Database(_)) => {
                     tracing::warn!(lane = hold.lane, %error, "lane given up");
                 }
             }
@@ -197,19 +197,6 @@ fn reap(shared: &Shared, ended: Option<Result<LaneResult, tokio::task::JoinError
         }
     }
     true
-}
-
-/// What to do about errors that come from the way to the database.
-fn advice(error: &DrainError) -> Option<&'static str> {
-    let DrainError::Database(sqlx::Error::Database(error)) = error else { return None };
-    match error.code().as_deref() {
-        // Duplicate or unknown prepared statement: somebody else's session.
-        Some("42P05" | "26000") => Some(
-            "the pooler does not keep prepared statements: set max_prepared_statements (PgBouncer 1.21 or later), or connect directly",
-        ),
-        Some("25006") => Some("the server is read-only: a standby, or a failover under way"),
-        _ => None,
-    }
 }
 
 fn forget(held: &Mutex<HashMap<i16, (LaneHold, Instant)>>, hold: LaneHold) {

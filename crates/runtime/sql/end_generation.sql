@@ -2,9 +2,8 @@
 -- now, or ($9) as the verifying read when nothing of an abandoned attempt can land any more.
 with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
         as d(id, token, nonce, lease_id, outcome, code, detail, output)),
-l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
 p as materialized (select o.* from backline.operation o join d on d.id = o.id
-     where o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and o.desired_generation > o.claimed_generation order by o.id for update of o),
+     where o.token = d.token and o.nonce = d.nonce and o.lease_id is not distinct from d.lease_id and o.desired_generation > o.claimed_generation order by o.id for update of o),
 u as (update backline.operation o set state = 'ready', token = null, nonce = null, lease_id = null, claimed_generation = null, attempt = 0, lookups = 0,
         submission = 1, first_submitted_at = null, may_have_left = false, repeatable = true,
         absent_after = case when p.mode = 'reconcile' and not $9 then p.absent_after end,

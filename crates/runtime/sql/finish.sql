@@ -1,10 +1,10 @@
--- Invariant: only the current claim (token and nonce, under its lease row) ends the generation it claimed, and only while none newer is asked for.
+-- Invariant: only the current claim (token and nonce, still under its lease) ends the generation it claimed, and only while none newer is asked for.
+-- Who takes an operation away locks its row. The lease is compared so that no index serves it: the operation is found by its id.
 -- Holds are looked up one by one (offset 0): a join may start at their table, which statistics take for empty when they were made in a quiet minute.
 with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[])
         as d(id, token, nonce, lease_id, outcome, code, detail, output)),
-l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
 k as (delete from backline.operation o using d
-     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l)
+     where o.id = d.id and o.token = d.token and o.nonce = d.nonce and o.lease_id is not distinct from d.lease_id
        and o.desired_generation = o.claimed_generation and (o.mode <> 'reconcile' or o.absent_after is null or o.absent_after <= o.first_submitted_at)
     returning o.*, d.outcome, d.code, d.detail, d.output),
 h as (delete from backline.serial_hold s using k cross join lateral (select x.ctid as at from backline.serial_hold x

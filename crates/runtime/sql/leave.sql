@@ -3,7 +3,6 @@
 with d as materialized (select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::boolean[], $8::boolean[],
         $9::boolean[], $10::text[], $11::text[], $12::text[])
         as d(id, token, nonce, lease_id, state, delay_ms, counted, next_submission, repeatable, class, code, detail)),
-l as materialized (select id from backline.lease where id in (select lease_id from d) order by id for share),
 u as (update backline.operation o set state = case when o.mode = 'reconcile' and o.desired_generation > o.claimed_generation then 'ready' else d.state end::backline.operation_state,
         due_at = clock_timestamp() + case when o.mode = 'reconcile' and o.desired_generation > o.claimed_generation then 0 else d.delay_ms end * interval '1 millisecond',
         token = null, nonce = null, lease_id = null,
@@ -21,7 +20,7 @@ u as (update backline.operation o set state = case when o.mode = 'reconcile' and
         failed_at = case when d.class is null then o.failed_at else clock_timestamp() end,
         first_failed_at = case when d.class is null then o.first_failed_at else coalesce(o.first_failed_at, clock_timestamp()) end
      from d, backline.kind k
-    where o.id = d.id and o.token = d.token and o.nonce = d.nonce and d.lease_id in (select id from l) and k.kind = o.kind
+    where o.id = d.id and o.token = d.token and o.nonce = d.nonce and o.lease_id is not distinct from d.lease_id and k.kind = o.kind
     returning o.id, o.kind, o.organization, o.priority, o.state, o.serial_key, o.due_at,
         (o.state in ('ready', 'dead') or o.mode = 'reconcile') and o.serial is distinct from 'fifo' as frees),
 h as (delete from backline.serial_hold s using u cross join lateral (select x.ctid as at from backline.serial_hold x

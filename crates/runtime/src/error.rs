@@ -1,17 +1,17 @@
 //! What can go wrong in the runtime itself; failures of effects are [`backline_failure::Failure`].
 
-use backline_outbox::{AsTransient, SchemaError};
+use backline_outbox::{AccessError, AsTransient, Explained};
 use backline_telemetry::TelemetryError;
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database refused or was unreachable.
-    #[error("database: {0}")]
+    #[error("database: {}", Explained(.0))]
     Database(#[from] sqlx::Error),
-    /// The database lacks migrations that this build needs, or has others under their numbers. Nothing was begun.
+    /// `DATABASE_URL` leads nowhere, or to a database that is not migrated for this build. Nothing was begun.
     #[error(transparent)]
-    Schema(#[from] SchemaError),
+    Access(#[from] AccessError),
     /// The claim is no longer current: somebody else owns the operation now. An outcome, counted, never retried.
     #[error("fenced: the claim is no longer current")]
     Fenced,

@@ -20,6 +20,6 @@ pub use author::{
     Record, Serial, Step,
 };
 pub use error::Error;
-pub use flow::{Capacity, ProviderBudget};
+pub use flow::{Capacity, ProviderBudget, refuse_zero};
 pub use observe::{Telemetry, TelemetryError, init_telemetry, install_metrics};
 pub use run::{Eager, Exit, Status, Workload, WorkloadConfig};

@@ -99,7 +99,7 @@ impl Bench {
         let mut settings = self.quick_worker(health);
         settings.extend([
             ("BACKLINE_REOFFER_AFTER", "800ms".to_owned()),
-            ("STRIPE_REQUEST_TIMEOUT", "900ms".to_owned()),
+            ("STRIPE_REQUEST_TIMEOUT", "795ms".to_owned()),
             ("STRIPE_LINGER", "200ms".to_owned()),
             ("STRIPE_LOOKUP_LAG", "200ms".to_owned()),
             ("STRIPE_SETTLEMENT_POLL", "50ms".to_owned()),
@@ -107,11 +107,12 @@ impl Bench {
         self.add(name, PAYMENTS, settings, env, Ready::Answers(health))
     }
 
-    /// Settings of a worker whose lease runs out soon.
+    /// Settings of a worker whose lease runs out soon: just above 2.25 times the request timeout, as it has to be. A third of
+    /// the lease, a renewal's interval, is shorter than a request that is slowed down.
     pub(super) fn quick_worker(&self, health: SocketAddr) -> Settings {
         let mut settings = worker(&self.at, health);
         settings.extend([
-            ("BACKLINE_LEASE", "1600ms".to_owned()),
+            ("BACKLINE_LEASE", "1800ms".to_owned()),
             ("BACKLINE_ACQUIRE_TIMEOUT", "1200ms".to_owned()),
         ]);
         settings

@@ -124,7 +124,7 @@ impl Bench {
         let health = local(free_port()?);
         let mut settings = self.quick_worker(health);
         settings.extend([
-            ("TWILIO_REQUEST_TIMEOUT", "900ms".to_owned()),
+            ("TWILIO_REQUEST_TIMEOUT", "795ms".to_owned()),
             ("TWILIO_LINGER", "400ms".to_owned()),
             ("TWILIO_LOOKUP_LAG", "200ms".to_owned()),
         ]);

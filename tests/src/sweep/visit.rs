@@ -69,7 +69,7 @@ impl fmt::Display for Visit {
 /// The first call of each transfer takes longer than a third of a lease, so that leases are renewed while it runs.
 fn slow() -> Value {
     json!([{"match": {"method": "POST", "path": "/v1/transfers"}, "per": "operation", "when": {"first": 1},
-        "fault": {"kind": "slow", "delay": "650ms"}}])
+        "fault": {"kind": "slow", "delay": "680ms"}}])
 }
 
 /// A bench with both members of each role, one of each running, and a base transfer that has settled.
@@ -102,7 +102,7 @@ pub(crate) async fn populate(bench: &mut Bench) -> anyhow::Result<()> {
 fn doubtful() -> Value {
     json!([{"match": {"provider": "twilio", "kind": "conversation.create"}, "when": {"every": 2}, "fault": {"kind": "drop_reply"}},
         {"match": {"provider": "twilio", "kind": "conversation.update"}, "per": "operation", "when": {"first": 1},
-            "fault": {"kind": "slow", "delay": "650ms"}}])
+            "fault": {"kind": "slow", "delay": "680ms"}}])
 }
 
 /// A bench with both Twilio workers, one of them running, and conversations that have come to rest.

@@ -10,6 +10,7 @@ mod settlement;
 mod submission;
 mod transfer;
 
+use anyhow::Context;
 use backline_runtime::{ProviderBudget, Workload, WorkloadConfig};
 use backline_stripe::{ApiKey, Config, Stripe};
 use clap::Parser;
@@ -40,10 +41,12 @@ struct Settings {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let settings = Settings::parse();
-    let workload = Workload::process("payments", settings.workload)?;
     let timing = settings.timing;
+    timing.check(&settings.workload.capacity)?;
+    let api_key = ApiKey::new(&settings.stripe_api_key).context("setting STRIPE_API_KEY")?;
+    let workload = Workload::process("payments", settings.workload)?;
     let stripe = Stripe::new(Config {
-        api_key: ApiKey::new(settings.stripe_api_key),
+        api_key,
         base_url: settings.stripe_base_url,
         connect_timeout: timing.request_timeout / 2,
     })?;

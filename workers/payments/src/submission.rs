@@ -3,7 +3,9 @@
 use crate::events::{PaymentRejected, PaymentSubmitted};
 use crate::settlement::{Object, Settle, Settlement};
 use backline_failure::{Mode, Policy};
-use backline_runtime::{Command, Conclusion, Error, KindSpec, Operation, Reconcile, Record};
+use backline_runtime::{
+    Capacity, Command, Conclusion, Error, KindSpec, Operation, Reconcile, Record, refuse_zero,
+};
 use backline_stripe::{CreatedWindow, IDEMPOTENCY_WINDOW, LINGER, LOOKUP_LAG};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
@@ -40,6 +42,22 @@ pub(crate) struct Timing {
     /// Between two looks at a payment that has not settled.
     #[arg(long, env = "STRIPE_SETTLEMENT_POLL", default_value = "5min", value_parser = humantime::parse_duration)]
     pub settlement_poll: Duration,
+}
+
+impl Timing {
+    /// Checks the times against each other and the lease.
+    ///
+    /// # Errors
+    /// The first that cannot work, by its name.
+    pub(crate) fn check(&self, capacity: &Capacity) -> Result<(), Error> {
+        refuse_zero(&[
+            ("STRIPE_LINGER", self.linger.unwrap_or(LINGER)),
+            ("STRIPE_LOOKUP_LAG", self.lookup_lag.unwrap_or(LOOKUP_LAG)),
+            ("STRIPE_BACKOFF", self.backoff),
+            ("STRIPE_SETTLEMENT_POLL", self.settlement_poll),
+        ])?;
+        capacity.check_request("STRIPE_REQUEST_TIMEOUT", self.request_timeout)
+    }
 }
 
 /// Limits of every submission.

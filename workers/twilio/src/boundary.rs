@@ -1,7 +1,7 @@
 //! What every kind shares: the account, the limits, the one serial key of a conversation, and when absence is believed.
 
 use backline_failure::{Failure, Mode, Policy};
-use backline_runtime::{Error, KindSpec, Record, Step};
+use backline_runtime::{Capacity, Error, KindSpec, Record, Step, refuse_zero};
 use backline_twilio::{ConversationSid, LINGER, LOOKUP_LAG};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -44,6 +44,19 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
+    /// Checks the times against each other and the lease.
+    ///
+    /// # Errors
+    /// The first that cannot work, by its name.
+    pub(crate) fn check(&self, capacity: &Capacity) -> Result<(), Error> {
+        refuse_zero(&[
+            ("TWILIO_LINGER", self.linger.unwrap_or(LINGER)),
+            ("TWILIO_LOOKUP_LAG", self.lookup_lag()),
+            ("TWILIO_BACKOFF", self.backoff),
+        ])?;
+        capacity.check_request("TWILIO_REQUEST_TIMEOUT", self.request_timeout)
+    }
+
     /// How long a read may not show a write.
     pub(crate) fn lookup_lag(&self) -> Duration {
         self.lookup_lag.unwrap_or(LOOKUP_LAG)

@@ -44,8 +44,9 @@ struct Settings {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let settings = Settings::parse();
-    let workload = Workload::process("twilio", settings.workload)?;
     let timing = settings.timing;
+    timing.check(&settings.workload.capacity)?;
+    let workload = Workload::process("twilio", settings.workload)?;
     let (account, key) = (settings.twilio_account_sid, settings.twilio_api_key);
     let twilio = Twilio::new(Config {
         credentials: Credentials::new(account, key, settings.twilio_api_secret),

@@ -65,7 +65,7 @@ pub(super) struct Stage {
 /// and renew well before.
 const ACK_DEADLINE_MS: &str = "5000";
 
-/// Timers of hours and minutes are compressed to seconds; their order stays: request < lease, linger < patience.
+/// Timers of hours and minutes are compressed to seconds; their order stays: 2.25 requests < lease, linger < patience.
 const WORKER_TIMERS: [(&str, &str); 7] = [
     ("BACKLINE_LEASE", "4s"),
     ("BACKLINE_SWEEP", "500ms"),
@@ -77,7 +77,7 @@ const WORKER_TIMERS: [(&str, &str); 7] = [
     ("BACKLINE_DELIVERIES", "100"),
 ];
 const STRIPE_TIMERS: [(&str, &str); 7] = [
-    ("STRIPE_REQUEST_TIMEOUT", "2s"),
+    ("STRIPE_REQUEST_TIMEOUT", "1500ms"),
     ("STRIPE_LINGER", "1s"),
     ("STRIPE_LOOKUP_LAG", "500ms"),
     ("STRIPE_BACKOFF", "200ms"),
@@ -86,7 +86,7 @@ const STRIPE_TIMERS: [(&str, &str); 7] = [
     ("STRIPE_CONCURRENCY", "64"),
 ];
 const TWILIO_TIMERS: [(&str, &str); 6] = [
-    ("TWILIO_REQUEST_TIMEOUT", "2s"),
+    ("TWILIO_REQUEST_TIMEOUT", "1500ms"),
     ("TWILIO_LINGER", "1s"),
     ("TWILIO_LOOKUP_LAG", "500ms"),
     ("TWILIO_BACKOFF", "200ms"),

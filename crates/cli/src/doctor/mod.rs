@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::pubsub::PubsubArgs;
 use crate::topology::Declarations;
 use crate::{Verdict, db};
-use backline_outbox::{MIGRATIONS, SchemaError, applied_migrations, check_schema};
+use backline_outbox::{Explained, MIGRATIONS, SchemaError, applied_migrations, check_schema};
 use check::{Check, Level};
 use clap::Args;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) async fn run(url: Option<&str>, args: DoctorArgs, output: &Output) ->
         Err(error) => checks.push(Check::fail(
             "database",
             format!("{error:#}"),
-            "set DATABASE_URL to the primary and see that it accepts connections from here",
+            "let DATABASE_URL lead to the primary, and see that it accepts connections from here",
         )),
     }
     pubsub(&args, &waiting, &mut checks).await;
@@ -54,6 +54,7 @@ pub(crate) async fn run(url: Option<&str>, args: DoctorArgs, output: &Output) ->
 /// Without the schema the later checks have nothing to ask. Answers with the topics that entries wait for.
 async fn database(pool: &PgPool, checks: &mut Vec<Check>) -> Vec<topics::Waiting> {
     let mut all = async || -> sqlx::Result<Vec<topics::Waiting>> {
+        checks.push(server::sessions(pool).await);
         checks.extend(server::checks(pool).await?);
         let applied = applied_migrations(pool).await?;
         checks.push(match check_schema(pool).await {
@@ -72,7 +73,7 @@ async fn database(pool: &PgPool, checks: &mut Vec<Check>) -> Vec<topics::Waiting
         Err(error) => {
             checks.push(Check::fail(
                 "database",
-                error.to_string(),
+                Explained(&error).to_string(),
                 "mend this first; the checks after it were not made",
             ));
             Vec::new()

@@ -1,6 +1,7 @@
 //! Checks of the server itself.
 
 use super::check::Check;
+use crate::db;
 use backline_dev_cluster::pg::OLDEST_MAJOR;
 use sqlx::PgPool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -8,6 +9,18 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Leases and due times are the database's; a clock that is off only confuses people until it reaches leases' size.
 const CLOCK_WARN_SECONDS: f64 = 1.0;
 const CLOCK_FAIL_SECONDS: f64 = 30.0;
+
+/// Whether relays and workers may connect as they do by default.
+pub(super) async fn sessions(pool: &PgPool) -> Check {
+    match db::reach_as_service(pool).await {
+        Ok(()) => Check::ok("sessions", "start-up parameters and prepared statements are accepted"),
+        Err(error) => Check::warn(
+            "sessions",
+            error.to_string(),
+            "relays and workers do not start on this address before one of these is done",
+        ),
+    }
+}
 
 pub(super) async fn checks(pool: &PgPool) -> sqlx::Result<Vec<Check>> {
     let asked = Instant::now();

@@ -32,7 +32,12 @@ const SEARCHED: &str = "found by reading outputs, keys and evidence of every kep
 
 /// Tells what is known of `subject`.
 pub(crate) async fn run(pool: &PgPool, args: &ExplainArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let mut story = tell(pool, &args.subject).await?;
+    let subject = args.subject.trim();
+    anyhow::ensure!(
+        !subject.is_empty(),
+        "the subject is empty: give an event id, an operation id, a provider reference, an operation key or an aggregate id"
+    );
+    let mut story = tell(pool, subject).await?;
     story.ask_broker(&args.pubsub).await;
     output.answer(&story, || story.page())?;
     Ok(Verdict::Good)

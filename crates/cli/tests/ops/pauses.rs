@@ -27,6 +27,30 @@ async fn a_pause_explains_itself_and_is_lifted(pool: PgPool) -> Result<()> {
 }
 
 #[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
+async fn a_second_pause_keeps_the_first_reason_and_says_so(pool: PgPool) -> Result<()> {
+    kind(&pool, "test.pay", false).await?;
+    let breaker = "insert into backline.pause (scope, name, reason, paused_by) values ('provider_account', 'stripe:platform', 'blocked', 'breaker')";
+    sqlx::query(breaker).execute(&pool).await?;
+    let pause = |reason: &'static str, actor: &'static str| {
+        ["pause", "provider", "stripe:platform", "--reason", reason, "--actor", actor]
+    };
+    // A person's replaces the breaker's, or a worker's start would lift it.
+    let first = backline(&pool, &pause("incident 12", "ann")).await?;
+    assert_eq!((first.code, &first.json["already"]), (Some(0), &json!(false)));
+    let second = backline(&pool, &pause("key rotation", "bob")).await?;
+    assert_eq!(second.code, Some(0), "it is paused, as was asked for");
+    let told = [&second.json["already"], &second.json["reason"], &second.json["paused_by"]];
+    assert_eq!(told, [&json!(true), &json!("incident 12"), &json!("ann")]);
+    let kept: (String, String) =
+        sqlx::query_as("select reason, paused_by from backline.pause").fetch_one(&pool).await?;
+    assert_eq!(kept, ("incident 12".to_owned(), "ann".to_owned()));
+    let audited = "select string_agg(actor || ': ' || reason, ', ' order by at) from backline.audit where action = 'pause'";
+    let audited: Option<String> = sqlx::query_scalar(audited).fetch_one(&pool).await?;
+    assert_eq!(audited.as_deref(), Some("ann: incident 12, bob: key rotation"));
+    Ok(())
+}
+
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn a_name_that_nothing_has_is_not_paused(pool: PgPool) -> Result<()> {
     kind(&pool, "test.pay", false).await?;
     let answer = backline(&pool, &["pause", "workload", "payment", "--reason", "typo"]).await?;

@@ -68,3 +68,13 @@ async fn what_is_not_there_is_named(pool: PgPool) -> Result<()> {
     }
     Ok(())
 }
+
+#[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
+async fn a_story_of_nothing_is_refused(pool: PgPool) -> Result<()> {
+    for subject in ["", "  "] {
+        let answer = backline(&pool, &["explain", subject]).await?;
+        assert_eq!(answer.code, Some(1));
+        assert!(answer.error().starts_with("the subject is empty"), "{}", answer.error());
+    }
+    Ok(())
+}

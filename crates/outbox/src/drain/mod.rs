@@ -15,6 +15,7 @@ pub use lane::{LaneHold, TakenLane, horizon, release_lane, renew_lanes, rescan_l
 pub use mark::{Confirmed, Refused, mark_published, park};
 pub use reoffer::{Reoffered, reoffer_unsealed};
 
+use crate::Explained;
 use crate::run_tx::AsTransient;
 
 /// Why a write to a lane did not happen.
@@ -24,7 +25,7 @@ pub enum DrainError {
     #[error("lane is held by somebody else")]
     Fenced,
     /// The database failed.
-    #[error("database: {0}")]
+    #[error("database: {}", Explained(.0))]
     Database(#[from] sqlx::Error),
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use backline_provider_http::{Provider, Transport};
+use backline_provider_http::{Provider, SetupError, Transport};
 use http::HeaderValue;
 use url::Url;
 
@@ -33,17 +33,6 @@ impl Config {
     pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
-/// Why a client could not be built.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// Empty, or with characters that no header carries.
-    #[error("api_key: not a usable Stripe key")]
-    ApiKey,
-    /// What the transport refused, named.
-    #[error(transparent)]
-    Transport(#[from] backline_provider_http::SetupError),
-}
-
 /// Stripe's API over our own transport; clones share one connection pool.
 #[derive(Clone)]
 pub struct Stripe {
@@ -59,7 +48,7 @@ impl Stripe {
     pub fn new(config: Config) -> Result<Self, SetupError> {
         let user_agent = concat!("backline-stripe/", env!("CARGO_PKG_VERSION"));
         let transport = Transport::new(&PROVIDER, user_agent, config.base_url, config.connect_timeout)?;
-        Ok(Self { transport, authorization: config.api_key.header().ok_or(SetupError::ApiKey)? })
+        Ok(Self { transport, authorization: config.api_key.header() })
     }
 }
 

@@ -32,10 +32,11 @@ mod transport;
 
 use std::time::Duration;
 
-pub use client::{Config, SetupError, Stripe};
+pub use backline_provider_http::SetupError;
+pub use client::{Config, Stripe};
 pub use currency::Currency;
 pub use effects::*;
-pub use key::ApiKey;
+pub use key::{ApiKey, KeyError};
 pub use lookup::CreatedWindow;
 pub use money::{Amount, MoneyError};
 pub use settlement::Settlement;

@@ -96,7 +96,7 @@ impl<'a> Ending<'a> {
 
 /// Why an operation could not be prepared.
 pub(crate) enum PrepareError {
-    /// The inputs cannot be read by this build.
+    /// The inputs cannot be read by this build, or the handler panicked over them.
     Poison(Failure),
     /// The database did not answer: the claim is released, no attempt is spent.
     Database(sqlx::Error),

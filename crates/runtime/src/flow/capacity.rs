@@ -34,7 +34,7 @@ pub struct Capacity {
     /// Ready operations above which deliveries are left to the broker.
     #[arg(long, env = "BACKLINE_READY_WATERMARK", default_value = "100000")]
     pub ready_watermark: i64,
-    /// Lease of a claim batch.
+    /// Lease of a claim batch; longer than 2.25 times any request timeout.
     #[arg(long, env = "BACKLINE_LEASE", default_value = "30s", value_parser = humantime::parse_duration)]
     pub lease: Duration,
     /// How long an idle process waits before it looks again without being rung.
@@ -76,7 +76,7 @@ impl Capacity {
     ///
     /// # Errors
     /// [`Error::Setting`] naming what does not fit.
-    pub fn check(&self, longest_request: Duration) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         let bad = |name, reason: String| Err(Error::Setting { name, reason });
         if self.operations == 0 || self.claim_batch == 0 || self.connections < 2 {
             return bad(
@@ -84,30 +84,24 @@ impl Capacity {
                 "operations and claim batch must be at least 1, connections at least 2".into(),
             );
         }
-        if longest_request >= self.lease {
-            return bad(
-                "lease",
-                format!("{:?} must be longer than the request timeout {longest_request:?}", self.lease),
-            );
-        }
+        refuse_zero(&[
+            ("BACKLINE_LEASE", self.lease),
+            ("BACKLINE_POLL", self.poll),
+            ("BACKLINE_COMMIT_LAG", self.commit_lag),
+            ("BACKLINE_ACQUIRE_TIMEOUT", self.acquire_timeout),
+        ])?;
         if self.acquire_timeout >= self.lease {
             return bad(
-                "acquire_timeout",
-                format!("{:?} must be shorter than the lease {:?}", self.acquire_timeout, self.lease),
+                "BACKLINE_ACQUIRE_TIMEOUT",
+                format!("{:?} must be shorter than BACKLINE_LEASE, {:?}", self.acquire_timeout, self.lease),
             );
-        }
-        if self.poll.is_zero() {
-            return bad("poll", "must not be zero".into());
-        }
-        if self.acquire_timeout.is_zero() {
-            return bad("acquire_timeout", "must not be zero".into());
         }
         if self.deliveries == 0 || self.delivery_bytes == 0 {
             return bad("deliveries", "and delivery_bytes must be at least 1".into());
         }
         if self.lease > LONGEST_LEASE {
             return bad(
-                "lease",
+                "BACKLINE_LEASE",
                 format!(
                     "{:?} is longer than {LONGEST_LEASE:?}, for which a dead process would hold its work",
                     self.lease
@@ -115,5 +109,72 @@ impl Capacity {
             );
         }
         Ok(())
+    }
+
+    /// Checks that requests fit the lease wherever between two renewals their attempt begins. `name` says whose request
+    /// timeout it is: a setting, or a kind.
+    ///
+    /// Renewals come every third of the lease, so an attempt may begin with two thirds of it left. A first byte may leave
+    /// until one request timeout before the lease's end. Before the first byte a connection is made, for which clients
+    /// allow half of a request timeout, and a request without a body is not sent at all unless that long is left. So
+    /// 2/3 lease - request > 1/2 request, or lease > 9/4 request. With a shorter lease attempts that begin late send
+    /// nothing and are spent all the same.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] naming both.
+    pub fn check_request(&self, name: &'static str, request: Duration) -> Result<(), Error> {
+        refuse_zero(&[(name, request)])?;
+        if self.lease.saturating_mul(4) <= request.saturating_mul(9) {
+            let reason = format!(
+                "{:?} is not longer than 2.25 times the request timeout of {request:?} ({name}): an attempt that begins just \
+                 before a renewal would have no time to send anything; make the lease longer or the timeout shorter",
+                self.lease
+            );
+            return Err(Error::Setting { name: "BACKLINE_LEASE", reason });
+        }
+        Ok(())
+    }
+}
+
+/// Refuses, by name, times that must pass for anything to work: a timeout of nothing, a pause of nothing.
+///
+/// # Errors
+/// [`Error::Setting`] naming the first that is zero.
+pub fn refuse_zero(settings: &[(&'static str, Duration)]) -> Result<(), Error> {
+    match settings.iter().find(|(_, duration)| duration.is_zero()) {
+        Some((name, _)) => Err(Error::Setting { name, reason: "must not be zero".to_owned() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Capacity;
+    use std::time::Duration;
+
+    fn refusal(capacity: &Capacity, request: Duration) -> Option<String> {
+        let checked =
+            capacity.check().and_then(|()| capacity.check_request("STRIPE_REQUEST_TIMEOUT", request));
+        checked.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_lease_that_leaves_late_attempts_no_time_is_refused_by_both_names() {
+        let second = Duration::from_secs(1);
+        assert_eq!(refusal(&Capacity::default(), 10 * second), None);
+        let short = Capacity { lease: 9 * second, ..Capacity::default() };
+        assert_eq!(refusal(&short, Duration::from_millis(3999)), None);
+        let text = refusal(&short, 4 * second).unwrap_or_default();
+        assert!(text.contains("BACKLINE_LEASE") && text.contains("STRIPE_REQUEST_TIMEOUT"), "{text}");
+        assert!(refusal(&short, Duration::MAX).is_some());
+    }
+
+    #[test]
+    fn a_time_of_nothing_is_refused_by_name() {
+        let zero = Duration::ZERO;
+        let refused = refusal(&Capacity::default(), zero);
+        assert_eq!(refused.as_deref(), Some("setting STRIPE_REQUEST_TIMEOUT: must not be zero"));
+        let refused = refusal(&Capacity { lease: zero, ..Capacity::default() }, Duration::from_secs(1));
+        assert_eq!(refused.as_deref(), Some("setting BACKLINE_LEASE: must not be zero"));
     }
 }

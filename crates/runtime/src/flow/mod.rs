@@ -6,5 +6,5 @@ mod gate;
 
 pub(crate) use budget::Budgets;
 pub use budget::ProviderBudget;
-pub use capacity::Capacity;
+pub use capacity::{Capacity, refuse_zero};
 pub(crate) use gate::RequestGate;

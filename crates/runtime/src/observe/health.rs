@@ -10,7 +10,7 @@ use backline_broker::Connection;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -18,11 +18,19 @@ use tokio_util::sync::CancellationToken;
 /// What the pages tell about.
 #[derive(Clone)]
 pub(crate) struct Health {
-    pub(crate) progress: Vec<Arc<Progress>>,
-    pub(crate) streams: Vec<(&'static str, watch::Receiver<Connection>)>,
+    /// What a process that is still starting waits for.
+    pub(crate) starting: Arc<Progress>,
+    /// Set when it has started.
+    pub(crate) loops: Arc<OnceLock<Loops>>,
     pub(crate) stopping: CancellationToken,
     pub(crate) pool: PgPool,
     pub(crate) metrics: Option<PrometheusHandle>,
+}
+
+/// What must move and what must be connected for the process to be of use.
+pub(crate) struct Loops {
+    pub(crate) progress: Vec<Arc<Progress>>,
+    pub(crate) streams: Vec<(&'static str, watch::Receiver<Connection>)>,
 }
 
 /// Serves until `stop`; returns the address it listens on.
@@ -47,13 +55,23 @@ pub(crate) async fn serve(
     Ok(address)
 }
 
-async fn ready(State(health): State<Health>) -> (StatusCode, String) {
-    let mut wrong: Vec<String> = health.progress.iter().filter_map(|p| p.stalled()).collect();
-    for (consumer, stream) in &health.streams {
-        if let Connection::Down { reason } = &*stream.borrow() {
-            wrong.push(format!("subscription of {consumer}: {reason}"));
+impl Loops {
+    fn wrong(&self) -> Vec<String> {
+        let mut wrong: Vec<String> = self.progress.iter().filter_map(|p| p.stalled()).collect();
+        for (consumer, stream) in &self.streams {
+            if let Connection::Down { reason } = &*stream.borrow() {
+                wrong.push(format!("subscription of {consumer}: {reason}"));
+            }
         }
+        wrong
     }
+}
+
+async fn ready(State(health): State<Health>) -> (StatusCode, String) {
+    let mut wrong = match health.loops.get() {
+        Some(loops) => loops.wrong(),
+        None => vec![health.starting.stalled().unwrap_or_else(|| "starting".to_owned())],
+    };
     if health.stopping.is_cancelled() {
         wrong.push("stopping".to_owned());
     }

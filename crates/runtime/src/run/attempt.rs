@@ -11,7 +11,7 @@ use crate::run::ending::{after_failure, manual, release, still_unknown};
 use crate::transition::State;
 use backline_crash_point::seeded_bug;
 use backline_failure::{Class, Failure, Mode, Resolution};
-use backline_outbox::run_tx;
+use backline_outbox::{Explained, run_tx};
 use backline_telemetry::{FutureExt as _, Recording};
 use futures_util::FutureExt;
 use sqlx::PgPool;
@@ -31,8 +31,8 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Runs one attempt to its end. A panic of `perform` or of a lookup is an answer; one of a guard or a read unwinds, and
-    /// the claim is left to its lease.
+    /// Runs one attempt to its end. A handler's panic is an answer, wherever it comes from: left to its lease, the
+    /// operation would come again for ever and show nobody why.
     pub(crate) async fn run(&self, handler: Arc<dyn Handler>, claim: &Claim) -> How {
         let operation = &claim.operation;
         let span = tracing::info_span!("attempt", kind = handler.kind(), operation.id = %operation.id,
@@ -88,18 +88,23 @@ impl Attempts {
         if claim.input_version > spec.max_input_version {
             return release(claim, DATABASE_PAUSE);
         }
-        let prepared =
-            match handler.prepare(&self.pool, &claim.operation, &claim.input, claim.may_have_left).await {
-                Ok(Prepared::Proceed(prepared)) => prepared,
-                Ok(Prepared::Obsolete { rule, seen }) => {
-                    return How::finish(State::Obsolete, Some(rule), Some(seen));
-                }
-                Err(PrepareError::Poison(failure)) => return after_failure(spec, claim, failure, false),
-                Err(PrepareError::Database(error)) => {
-                    tracing::warn!(%error, "read or guard could not ask the database");
-                    return release(claim, DATABASE_PAUSE);
-                }
-            };
+        let preparing = handler.prepare(&self.pool, &claim.operation, &claim.input, claim.may_have_left);
+        // As a panic of perform before anything left: its transaction rolls back, and the provider heard nothing.
+        let prepared = AssertUnwindSafe(preparing).catch_unwind().await.unwrap_or_else(|_panic| {
+            Err(PrepareError::Poison(Failure::poison("panicked").with_detail("in read or guard")))
+        });
+        let prepared = match prepared {
+            Ok(Prepared::Proceed(prepared)) => prepared,
+            Ok(Prepared::Obsolete { rule, seen }) => {
+                return How::finish(State::Obsolete, Some(rule), Some(seen));
+            }
+            Err(PrepareError::Poison(failure)) => return after_failure(spec, claim, failure, false),
+            Err(PrepareError::Database(error)) => {
+                let error = Explained(&error);
+                tracing::warn!(%error, "read or guard could not ask the database");
+                return release(claim, DATABASE_PAUSE);
+            }
+        };
         let permit = match Box::pin(self.budgets.take(&spec.provider_account)).await {
             Ok(permit) => permit,
             // Its wait for a connection ran out while it slept; the defect is that it calls all the same.

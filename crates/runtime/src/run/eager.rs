@@ -7,7 +7,7 @@
 use crate::run::config::WorkloadConfig;
 use crate::transition::State;
 use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgPoolOptions;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -129,7 +129,7 @@ impl Waiting {
 
     fn pool(&self) -> Option<&PgPool> {
         let connect = || {
-            let options: PgConnectOptions = self.url.parse().ok()?;
+            let options = backline_outbox::database_options(&self.url).ok()?;
             let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(self.acquire_timeout);
             Some(pool.connect_lazy_with(options.application_name(&self.application)))
         };

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::run::config::WorkloadConfig;
+use backline_outbox::database_options;
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
@@ -29,12 +30,9 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    pub(crate) async fn connect(config: &WorkloadConfig, name: &str) -> Result<Self, Error> {
-        let options: PgConnectOptions = config.database_url.parse().map_err(|_| Error::Setting {
-            name: "DATABASE_URL",
-            reason: "is not a PostgreSQL connection URL".to_owned(),
-        })?;
-        let options = options.application_name(&format!("backline-{name}"));
+    /// Pools that connect when they are used.
+    pub(crate) fn new(config: &WorkloadConfig, name: &str) -> Result<Self, Error> {
+        let options = database_options(&config.database_url)?.application_name(&format!("backline-{name}"));
         // A transaction pooler refuses start-up parameters it does not know; there the settings belong on the role.
         let capacity = &config.capacity;
         let working = if config.polling_only {
@@ -53,13 +51,11 @@ impl Pools {
                 .test_before_acquire(false)
                 .connect_lazy_with(options.clone())
         };
-        let pools = Self {
+        Ok(Self {
             work: pool(capacity.connections, &working),
             heartbeat: pool(1, &working),
             bell: pool(1, &options),
             views: pool(1, &options),
-        };
-        sqlx::query("select 1").execute(&pools.work).await?;
-        Ok(pools)
+        })
     }
 }

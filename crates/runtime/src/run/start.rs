@@ -5,13 +5,42 @@ use crate::author::Serial;
 use crate::author::erased::Handler;
 use crate::claim::{MadeReady, lower};
 use crate::finish::Handlers;
-use backline_outbox::run_tx;
+use crate::observe::Progress;
+use crate::run::pools::Pools;
+use backline_outbox::{Pauses, await_database, is_outage, run_tx};
 use sqlx::{PgConnection, PgPool};
 use std::time::Duration;
 use uuid::Uuid;
 
+/// Everything before the first claim. An outage is waited out, at whatever step it is met: `starting` shows it.
+pub(crate) async fn begin(
+    pools: &Pools,
+    limit: Duration,
+    starting: &Progress,
+    workload: &str,
+    handlers: &Handlers,
+) -> Result<(), Error> {
+    let mut pauses = Pauses::default();
+    loop {
+        await_database(&pools.work, limit, |error| starting.trouble(&error.to_string())).await?;
+        let declared = async {
+            adopt_incarnation(&pools.work).await?;
+            declare(&pools.work, workload, handlers).await
+        };
+        match declared.await {
+            Err(Error::Database(error)) if is_outage(&error) => {
+                let error = Error::Database(error);
+                tracing::warn!(%error, "the database went away during the start");
+                starting.trouble(&error.to_string());
+                pauses.next().await;
+            }
+            declared => return declared,
+        }
+    }
+}
+
 /// Declares every kind, wakes what waited for it, and lifts the breaker's pauses of its provider accounts.
-pub(crate) async fn declare(pool: &PgPool, workload: &str, handlers: &Handlers) -> Result<(), Error> {
+async fn declare(pool: &PgPool, workload: &str, handlers: &Handlers) -> Result<(), Error> {
     let accounts: Vec<String> = handlers.values().map(|h| h.spec().provider_account.clone()).collect();
     let kinds: Vec<String> = handlers.keys().map(|kind| (*kind).to_owned()).collect();
     run_tx!(pool, "declare", |tx| async {

@@ -12,7 +12,7 @@ use backline_telemetry::Recording;
 use sha2::{Digest, Sha256};
 use sqlx::{PgConnection, PgPool};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 use tokio::sync::Notify;
@@ -27,6 +27,9 @@ const LINGER: Duration = Duration::from_millis(2);
 
 /// Parked deliveries looked at per transaction.
 const PARKED_PAGE: i64 = 100;
+
+/// Parked deliveries remembered as told, 16 bytes each; beyond them all are told of once more.
+const TOLD: usize = 10_000;
 
 /// A consumer without its type.
 pub(crate) trait AnyConsumer: Send + Sync {
@@ -64,6 +67,8 @@ pub(crate) struct Subscriber {
     pub(crate) grace: Duration,
     pub(crate) watermark: Watermark,
     pub(crate) keys: SerialKeys,
+    /// Parked deliveries that were told of as errors, by fingerprint.
+    pub(crate) told: Mutex<HashSet<Uuid>>,
 }
 
 /// What becomes of one delivery.
@@ -294,6 +299,16 @@ impl Subscriber {
         }
     }
 
+    /// Whether this process has not told of this delivery yet: one that the broker brings again and again is one mistake,
+    /// and the metric counts how often.
+    fn is_news(&self, fingerprint: Uuid) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() >= TOLD {
+            told.clear();
+        }
+        told.insert(fingerprint)
+    }
+
     async fn park(
         &self,
         tx: &mut PgConnection,
@@ -304,8 +319,6 @@ impl Subscriber {
     ) -> Result<(), Error> {
         metrics::counter!("backline_deliveries_parked_total", "consumer" => self.consumer.name(), "state" => state.to_owned())
             .increment(1);
-        let id = event.map(tracing::field::display);
-        tracing::error!(consumer = self.consumer.name(), event.id = id, state, reason, "delivery parked");
         let mut hash = Sha256::new();
         match event {
             Some(id) => hash.update(id.as_bytes()),
@@ -313,6 +326,13 @@ impl Subscriber {
         }
         let mut fingerprint = [0; 16];
         fingerprint.copy_from_slice(&hash.finalize()[..16]);
+        let fingerprint = Uuid::from_bytes(fingerprint);
+        let (consumer, id) = (self.consumer.name(), event.map(tracing::field::display));
+        if self.is_news(fingerprint) {
+            tracing::error!(consumer, event.id = id, state, reason, "delivery parked");
+        } else {
+            tracing::debug!(consumer, event.id = id, state, reason, "delivery parked again");
+        }
         let attributes = serde_json::to_string(&delivery.attributes).unwrap_or_else(|_| "{}".to_owned());
         // jsonb refuses NUL characters; the bytes of the data are kept as they are.
         let attributes = attributes.replace("\\u0000", "\\ufffd");
@@ -324,7 +344,7 @@ impl Subscriber {
             reason,
             attributes,
             &delivery.data[..],
-            Uuid::from_bytes(fingerprint),
+            fingerprint,
         )
         .execute(tx)
         .await?;

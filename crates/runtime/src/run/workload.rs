@@ -4,8 +4,8 @@ use crate::author::erased::{CommandHandler, ReconcileHandler};
 use crate::author::{Command, Consumer, Reconcile};
 use crate::claim::{Claimer, LeaseKeeper, SerialKeys};
 use crate::finish::{Finisher, Handlers};
-use crate::flow::{Budgets, ProviderBudget};
-use crate::observe::{Progress, Telemetry, health::Health, serve};
+use crate::flow::{Budgets, ProviderBudget, refuse_zero};
+use crate::observe::{Health, Loops, Progress, Telemetry, serve};
 use crate::run::attempt::Attempts;
 use crate::run::claim_loop::ClaimLoop;
 use crate::run::eager::Eager;
@@ -16,14 +16,14 @@ use crate::run::watch::Watch;
 use crate::run::watermark::Watermark;
 use crate::run::{shutdown, start};
 use crate::{Error, run::config::WorkloadConfig};
-use backline_broker::{Broker, BrokerConfig, FlowLimits, Topology};
+use backline_broker::{Broker, BrokerConfig, Connection, FlowLimits, Topology};
 use backline_outbox::Doorbell;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -145,7 +145,8 @@ impl Workload {
     /// when the grace is over. The exit tells which it was.
     ///
     /// # Errors
-    /// A setting that does not fit, a schema that is not this build's, or a database that cannot be reached at start.
+    /// A setting that does not fit, `DATABASE_URL` among them, or a schema that is not this build's. A database that does
+    /// not answer is waited for.
     pub async fn run(self) -> Result<Exit, Error> {
         let soft = CancellationToken::new();
         let hard = CancellationToken::new();
@@ -170,16 +171,39 @@ impl Workload {
             return Ok(Exit::Drained);
         }
         let capacity = self.config.capacity.clone();
-        let longest = self.handlers.values().map(|h| h.spec().request_timeout).max().unwrap_or_default();
-        capacity.check(longest)?;
-        if self.config.sweep.is_zero() {
-            return Err(Error::Setting { name: "sweep", reason: "must not be zero".to_owned() });
+        capacity.check()?;
+        for handler in self.handlers.values() {
+            capacity.check_request(handler.kind(), handler.spec().request_timeout)?;
         }
+        refuse_zero(&[
+            ("BACKLINE_SWEEP", self.config.sweep),
+            ("BACKLINE_REOFFER_AFTER", self.config.reoffer_after),
+        ])?;
         let process = Uuid::new_v4();
-        let pools = Pools::connect(&self.config, &self.name).await?;
-        backline_outbox::check_schema(&pools.work).await?;
-        start::adopt_incarnation(&pools.work).await?;
-        start::declare(&pools.work, &self.name, &self.handlers).await?;
+        let pools = Pools::new(&self.config, &self.name)?;
+        // Pages from the beginning: whoever waits for a database is alive and says what it waits for.
+        let starting = Arc::new(Progress::new("start", Duration::ZERO));
+        let moving = Arc::default();
+        let health = Health {
+            starting: Arc::clone(&starting),
+            loops: Arc::clone(&moving),
+            stopping: soft.clone(),
+            pool: pools.views.clone(),
+            metrics: self.metrics,
+        };
+        let pages = CancellationToken::new();
+        let _pages = pages.clone().drop_guard();
+        if let Some(listen) = self.config.health_listen {
+            let address = serve(health, listen, pages).await?;
+            // Harnesses and people read the port from here when it was left to the system.
+            println!("listening on {address}");
+        }
+        let beginning = start::begin(&pools, capacity.acquire_timeout, &starting, &self.name, &self.handlers);
+        tokio::select! {
+            biased;
+            () = soft.cancelled() => return Ok(Exit::Drained),
+            begun = beginning => begun?,
+        }
         let budgets = Budgets::declare(pools.work.clone(), process, self.budgets).await?;
 
         let handlers = Arc::new(self.handlers);
@@ -230,25 +254,14 @@ impl Workload {
             progress: Arc::clone(&claiming),
             running: running.clone(),
         };
-        let mut health = Health {
-            progress: vec![claiming],
-            streams: Vec::new(),
-            stopping: soft.clone(),
-            pool: pools.views.clone(),
-            metrics: self.metrics,
-        };
         let loops = TaskTracker::new();
+        let mut streams = Vec::new();
         for subscriber in
-            subscribers(&self.config, &pools.work, self.consumers, &keys, &kick, &soft, &mut health).await?
+            subscribers(&self.config, &pools.work, self.consumers, &keys, &kick, &soft, &mut streams).await?
         {
             loops.spawn(watch.over("subscriber", subscriber.run()));
         }
-        let pages = CancellationToken::new();
-        if let Some(listen) = self.config.health_listen {
-            let address = serve(health, listen, pages.clone()).await?;
-            // Harnesses and people read the port from here when it was left to the system.
-            println!("listening on {address}");
-        }
+        let _ = moving.set(Loops { progress: vec![claiming], streams });
         let sweep = Sweep { pool: pools.work.clone(), kinds, every: self.config.sweep, soft: soft.clone() };
         sweep.before_claims().await;
         let swept = Arc::clone(&kick);
@@ -275,7 +288,6 @@ impl Workload {
         heart.abort();
         // The last slices go back; what cannot be given back runs out.
         let _ = tokio::time::timeout(capacity.acquire_timeout, slices).await;
-        pages.cancel();
         tracing::info!(workload = self.name, drained, written, "stopped");
         if let Some(name) = watch.panicked() {
             return Err(Error::Panicked(name));
@@ -297,7 +309,7 @@ async fn subscribers(
     keys: &SerialKeys,
     kick: &Arc<Notify>,
     soft: &CancellationToken,
-    health: &mut Health,
+    streams: &mut Vec<(&'static str, watch::Receiver<Connection>)>,
 ) -> Result<Vec<Subscriber>, Error> {
     if consumers.is_empty() {
         return Ok(Vec::new());
@@ -321,7 +333,7 @@ async fn subscribers(
         };
         let stream = broker.subscribe(&subscription, limits);
         let progress = Arc::new(Progress::new(consumer.name(), Duration::MAX));
-        health.streams.push((consumer.name(), stream.connected()));
+        streams.push((consumer.name(), stream.connected()));
         started.push(Subscriber {
             pool: pool.clone(),
             consumer,
@@ -333,6 +345,7 @@ async fn subscribers(
             grace: config.capacity.grace / 2,
             watermark: Watermark::new(keys.kinds(), config.capacity.ready_watermark),
             keys: keys.clone(),
+            told: std::sync::Mutex::default(),
         });
     }
     Ok(started)

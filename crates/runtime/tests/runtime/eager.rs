@@ -108,7 +108,7 @@ async fn a_slow_operation_is_reported_open_and_goes_on(pool: PgPool) -> Result<(
 
 #[sqlx::test(migrator = "backline_outbox::MIGRATIONS")]
 async fn the_end_of_an_older_generation_is_not_the_answer(pool: PgPool) -> Result<()> {
-    let (handler, _began) = Long::new(1, Duration::ZERO);
+    let (handler, _began) = Long::new(1, Duration::from_millis(1));
     let workload = workload(&pool)?.reconcile(handler);
     let eager = workload.eager();
     let running = Running::start(workload);

@@ -4,9 +4,8 @@ use crate::handlers::Gated;
 use crate::support::{Running, SOON, config, enqueue};
 use anyhow::{Result, ensure};
 use backline_runtime::transition::State;
-use backline_runtime::{Command, Status, Workload, WorkloadConfig};
+use backline_runtime::{Command, Status, Workload};
 use sqlx::PgPool;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -15,12 +14,10 @@ async fn newest(pool: &PgPool) -> Result<i64> {
     Ok(sqlx::query_scalar("select max(version) from backline.migration").fetch_one(pool).await?)
 }
 
-/// Starts a worker that must refuse; its words. Health pages never came up, and nothing was declared.
+/// Starts a worker that must refuse; its words. Nothing was declared.
 async fn refusal(pool: &PgPool) -> Result<String> {
-    // Taken: a worker that got as far as its health pages would say so instead.
-    let taken = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let config = WorkloadConfig { health_listen: Some(taken.local_addr()?), ..config(pool, LEASE)? };
-    let text = Running::start(Workload::new("test", config).command(Gated::new(1).0)).refusal().await?;
+    let workload = Workload::new("test", config(pool, LEASE)?).command(Gated::new(1).0);
+    let text = Running::start(workload).refusal().await?;
     let kinds: i64 = sqlx::query_scalar("select count(*) from backline.kind").fetch_one(pool).await?;
     ensure!(kinds == 0, "a kind was declared");
     Ok(text)

@@ -29,6 +29,7 @@ impl Reconcile for Desired {
         self.spec.clone()
     }
 
+    #[expect(clippy::panic, reason = "a read's panic is what the test provokes")]
     async fn read(
         &self,
         tx: &mut PgConnection,
@@ -40,6 +41,7 @@ impl Reconcile for Desired {
             .fetch_optional(tx)
             .await?;
         Ok(match wanted {
+            Some(..0) => panic!("provoked in a read"),
             Some(n) => Read::Desired((operation.operation_key.clone(), n)),
             None => Read::Obsolete { rule: "deleted", seen: "no row".to_owned() },
         })

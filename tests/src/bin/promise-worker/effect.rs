@@ -4,9 +4,10 @@ use crate::provider::{Made, Provider};
 use crate::{ACCOUNT, Settings};
 use backline_envelope::Event;
 use backline_failure::{Call, Failure, Mode, Resolution};
-use backline_runtime::{Command, Conclusion, Error, Evidence, KindSpec, Operation, Record};
+use backline_runtime::{Command, Conclusion, Error, Evidence, Guard, KindSpec, Operation, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ pub(crate) enum Act {
 pub(crate) trait Shape: Send + Sync + 'static {
     const KIND: &'static str;
     const RECORDS: bool = false;
+    const GUARDS: bool = false;
     fn shape(spec: KindSpec, window: Duration) -> KindSpec {
         spec.with_native_idempotency(window)
     }
@@ -82,6 +84,8 @@ shapes! {
     }
     /// Asks for children in its record.
     Parent = "effect.parent" { const RECORDS: bool = true; }
+    /// Asks before it acts, and panics instead of answering.
+    Guarded = "effect.guarded" { const GUARDS: bool = true; }
     /// Known to newer builds only.
     Spare = "effect.spare" {}
 }
@@ -113,12 +117,22 @@ impl Event for ThingDone {
 impl<S: Shape> Command for Effect<S> {
     const KIND: &'static str = S::KIND;
     const RECORDS: bool = S::RECORDS;
-    const GUARDS: bool = false;
+    const GUARDS: bool = S::GUARDS;
     type Input = Order;
     type Output = Made;
 
     fn spec(&self) -> KindSpec {
         self.spec.clone()
+    }
+
+    #[expect(clippy::panic, reason = "a guard's panic is what the test provokes")]
+    async fn guard(
+        &self,
+        _tx: &mut PgConnection,
+        _operation: &Operation,
+        _order: &Order,
+    ) -> Result<Guard, sqlx::Error> {
+        panic!("provoked in a guard")
     }
 
     #[expect(clippy::panic, reason = "a handler's panic is what the test provokes")]

@@ -10,7 +10,7 @@ mod provider;
 use backline_failure::Policy;
 use backline_runtime::{KindSpec, ProviderBudget, Workload, WorkloadConfig};
 use clap::Parser;
-use effect::{Bare, Effect, Fifo, Keyed, Parent, Plain, Serial, Spare};
+use effect::{Bare, Effect, Fifo, Guarded, Keyed, Parent, Plain, Serial, Spare};
 use provider::Provider;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -88,6 +88,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         .command(Effect::<Serial>::new(&provider, &settings))
         .command(Effect::<Fifo>::new(&provider, &settings))
         .command(Effect::<Parent>::new(&provider, &settings))
+        .command(Effect::<Guarded>::new(&provider, &settings))
         .reconcile(desired::Desired::new(&provider, &settings))
         .consumer(consumer::Things);
     if settings.spare {

@@ -13,7 +13,7 @@ async fn patient(env: Env<'_>) -> anyhow::Result<Bench> {
     bench.stack().clear_faults(SANDBOX)?;
     bench.member("twilio")?.kill9()?;
     bench.forget_slices().await?;
-    let timers = [("BACKLINE_LEASE", "8s"), ("TWILIO_REQUEST_TIMEOUT", "5s"), ("TWILIO_BACKOFF", "2s")];
+    let timers = [("BACKLINE_LEASE", "12s"), ("TWILIO_REQUEST_TIMEOUT", "5s"), ("TWILIO_BACKOFF", "2s")];
     bench.add_twilio("twilio", &timers.map(|(name, value)| (name, value.to_owned())))?;
     bench.member("twilio")?.start()?;
     Ok(bench)

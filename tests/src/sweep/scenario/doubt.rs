@@ -49,7 +49,7 @@ pub async fn cancelled_in_doubt(env: Env<'_>) -> anyhow::Result<()> {
 pub async fn cancelled_while_running(env: Env<'_>) -> anyhow::Result<()> {
     let mut bench = open(env).await?;
     bench.stack().clear_faults(SANDBOX)?;
-    bench.stack().add_faults(SANDBOX, &first_post(&json!({"kind": "slow", "delay": "800ms"})))?;
+    bench.stack().add_faults(SANDBOX, &first_post(&json!({"kind": "slow", "delay": "650ms"})))?;
     let operation = bench.transfer("hurried", 700, "acct_payee").await?;
     let id = operation.to_string();
     eventually("the call to be at the provider", async || {

@@ -70,7 +70,7 @@ pub async fn two_zombies(env: Env<'_>) -> anyhow::Result<()> {
 /// A promise is broken.
 pub async fn asked_again_meanwhile(env: Env<'_>) -> anyhow::Result<()> {
     let mut bench = open(env).await?;
-    let slow = json!([{"match": {"method": "GET"}, "fault": {"kind": "slow", "delay": "700ms"}}]);
+    let slow = json!([{"match": {"method": "GET"}, "fault": {"kind": "slow", "delay": "650ms"}}]);
     bench.stack().add_faults(SANDBOX, &slow)?;
     let parent = bench.transfer("followed", 700, "acct_payee").await?;
     let settlement =
@@ -125,12 +125,12 @@ pub async fn database_blocked(env: Env<'_>) -> anyhow::Result<()> {
 /// A promise is broken.
 pub async fn clock_step(env: Env<'_>) -> anyhow::Result<()> {
     let mut bench = without_worker(env).await?;
-    let slow = json!([{"match": {"method": "POST"}, "fault": {"kind": "slow", "delay": "8s"}}]);
+    let slow = json!([{"match": {"method": "POST"}, "fault": {"kind": "slow", "delay": "10500ms"}}]);
     bench.stack().add_faults(SANDBOX, &slow)?;
     bench.add_worker(
         "holder",
         &[
-            ("BACKLINE_LEASE", "12s".to_owned()),
+            ("BACKLINE_LEASE", "25s".to_owned()),
             ("STRIPE_REQUEST_TIMEOUT", "11s".to_owned()),
             ("BACKLINE_SWEEP", "1h".to_owned()),
         ],

@@ -82,7 +82,7 @@ pub(crate) fn stripe(url: &str, key: &str) -> anyhow::Result<Stripe> {
     // Another test of this process may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Ok(Stripe::new(Config {
-        api_key: ApiKey::new(key),
+        api_key: ApiKey::new(key)?,
         base_url: url.parse()?,
         connect_timeout: Config::CONNECT_TIMEOUT,
     })?)
