@@ -28,6 +28,11 @@ impl Receiver {
         self.wake.notified().await;
     }
 
+    /// Its client sent a frame.
+    pub(crate) fn heard(&self) {
+        self.subscription.state.lock().queue.heard(self.stream);
+    }
+
     /// Changes the acknowledgement deadline of later deliveries.
     pub(crate) fn set_deadline(&self, deadline: Duration) {
         self.subscription.state.lock().queue.set_deadline(self.stream, deadline);

@@ -69,10 +69,10 @@ impl Subscription {
         self.state.lock().config.clone()
     }
 
-    /// Messages not acknowledged, out at clients, and open receivers.
-    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+    /// Messages not acknowledged, out at clients, and what each open receiver holds of them.
+    pub(crate) fn sizes(&self) -> (usize, usize, Vec<usize>) {
         let state = self.state.lock();
-        (state.queue.unacked(), state.queue.leased(), state.queue.receivers())
+        (state.queue.unacked(), state.queue.leased(), state.queue.held())
     }
 
     /// Wakes all receivers, so that they look at faults again.

@@ -174,7 +174,10 @@ impl Reader {
                 () = self.say.closed() => return,
             };
             match frame {
-                Ok(Some(frame)) => next = self.apply(frame, false),
+                Ok(Some(frame)) => {
+                    self.receiver.heard();
+                    next = self.apply(frame, false);
+                }
                 Ok(None) | Err(_) => {
                     let _ = self.say.send(Said::Closed);
                     return;

@@ -97,8 +97,8 @@ pub(crate) async fn stats(State(broker): State<Arc<Broker>>) -> Response {
         .all_subscriptions()
         .iter()
         .map(|subscription| {
-            let (unacked, outstanding, receivers) = subscription.sizes();
-            let sizes = json!({"unacked": unacked, "outstanding": outstanding, "receivers": receivers});
+            let (unacked, outstanding, held) = subscription.sizes();
+            let sizes = json!({"unacked": unacked, "outstanding": outstanding, "receivers": held.len(), "held": held});
             (subscription.name.to_string(), sizes)
         })
         .collect();

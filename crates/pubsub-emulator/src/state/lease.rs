@@ -39,6 +39,7 @@ impl Queue {
             self.remember(recent);
         }
         self.end_lease(id.position, lease);
+        self.heard(lease.stream);
         match key {
             None => self.settle(id.position, effects),
             Some(key) => {
@@ -71,6 +72,7 @@ impl Queue {
         effects: &mut Effects,
     ) -> AckResult {
         let Some(lease) = self.current(id) else { return AckResult::Stale };
+        self.heard(lease.stream);
         if by.is_zero() {
             self.end_lease(id.position, lease);
             self.fail(id.position, now, effects);
@@ -94,6 +96,9 @@ impl Queue {
                 continue;
             };
             self.end_lease(position, lease);
+            if let Some(slot) = self.slots.get_mut(&lease.stream) {
+                slot.silent = true;
+            }
             self.fail(position, now, effects);
             expired += 1;
         }

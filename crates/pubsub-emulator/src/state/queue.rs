@@ -122,7 +122,9 @@ impl Queue {
     ) -> Vec<Delivery> {
         let Some(slot) = self.slots.get(&stream) else { return Vec::new() };
         let mut share = BATCH_MESSAGES;
-        if slot.capacity.shares {
+        if self.passed_over(slot) {
+            share = 0;
+        } else if slot.capacity.shares {
             let others = self.slots.values().filter(|s| s.capacity.shares && s.has_room()).count();
             share = self.ready.len().div_ceil(others.max(1)).clamp(1, BATCH_MESSAGES);
         }
@@ -155,6 +157,19 @@ impl Queue {
         // Somebody else may be able to take what this receiver left.
         self.wake_receivers();
         out
+    }
+
+    /// A receiver that lets deliveries expire is often a process that stands still: what it takes comes late, and however
+    /// the turns fall, it could take the same messages each time they come back.
+    fn passed_over(&self, slot: &Slot) -> bool {
+        slot.silent && self.slots.values().any(|other| !other.silent && other.has_room())
+    }
+
+    /// The receiver sent something.
+    pub(crate) fn heard(&mut self, stream: u64) {
+        if let Some(slot) = self.slots.get_mut(&stream) {
+            slot.silent = false;
+        }
     }
 
     fn lease(&mut self, position: u64, stream: u64, now: Instant) -> Option<Delivery> {
@@ -202,8 +217,7 @@ impl Queue {
         }
     }
 
-    /// Wakes as many receivers with room as there are messages. Their turn follows what they took, not how often they
-    /// were woken: a receiver that takes and never answers must not get the same message each time it comes back.
+    /// Wakes as many receivers with room as there are messages, beginning after the last that took something.
     pub(crate) fn wake_receivers(&mut self) {
         for slot in self.slots.values().filter(|slot| !slot.owned.is_empty() && slot.has_room()) {
             slot.wake.notify_one();
@@ -217,7 +231,7 @@ impl Queue {
             if left == 0 {
                 break;
             }
-            if slot.has_room() {
+            if slot.has_room() && !self.passed_over(slot) {
                 slot.wake.notify_one();
                 left -= 1;
             }
@@ -248,9 +262,9 @@ impl Queue {
         self.leases.len()
     }
 
-    /// Open receivers.
-    pub(crate) fn receivers(&self) -> usize {
-        self.slots.len()
+    /// What each open receiver has outstanding, in the order in which they came.
+    pub(crate) fn held(&self) -> Vec<usize> {
+        self.slots.values().map(|slot| slot.outstanding).collect()
     }
 
     /// The acknowledgement id of a delivery.
@@ -267,6 +281,33 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
     use tokio::sync::Notify;
+
+    #[test]
+    fn a_silent_receiver_that_asks_first_gets_nothing_while_another_has_room() {
+        let mut rules = rules();
+        rules.ordered = true;
+        let mut bench = Bench::new(rules);
+        let deadline = Duration::from_secs(1);
+        let mut open = |stream, messages| {
+            let capacity = Capacity { messages, bytes: usize::MAX, deadline, shares: true };
+            bench.queue.open(stream, capacity, Arc::default());
+        };
+        open(1, usize::MAX);
+        open(2, 1);
+        bench.publish(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        while !bench.queue.take(1, bench.now, |_| 0).is_empty() {}
+        bench.now += deadline;
+        bench.queue.expire(bench.now, &mut Effects::default());
+        assert!(bench.queue.take(1, bench.now, |_| 0).is_empty());
+        assert_eq!(bench.queue.take(2, bench.now, |_| 0).len(), 1);
+        // The other has no room; and what sends something is not silent.
+        assert_eq!(bench.queue.take(1, bench.now, |_| 0).len(), 2);
+        bench.now += deadline;
+        bench.queue.expire(bench.now, &mut Effects::default());
+        assert_eq!(bench.queue.take(1, bench.now, |_| 0).len(), 2, "all are silent");
+        bench.queue.heard(2);
+        assert_eq!(bench.queue.take(2, bench.now, |_| 0).len(), 1);
+    }
 
     #[test]
     fn what_a_silent_receiver_let_expire_goes_to_another_however_often_all_are_woken() {

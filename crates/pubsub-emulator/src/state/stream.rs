@@ -25,11 +25,13 @@ pub(crate) struct Slot {
     pub(crate) bytes: usize,
     /// Next messages of ordering keys this receiver owns.
     pub(crate) owned: BTreeSet<u64>,
+    /// It let a delivery expire and has not been heard of since.
+    pub(crate) silent: bool,
 }
 
 impl Slot {
     pub(crate) fn new(capacity: Capacity, wake: Arc<Notify>) -> Self {
-        Self { capacity, wake, outstanding: 0, bytes: 0, owned: BTreeSet::new() }
+        Self { capacity, wake, outstanding: 0, bytes: 0, owned: BTreeSet::new(), silent: false }
     }
 
     /// Whether another message may go out. One always may when nothing is outstanding, else a message
