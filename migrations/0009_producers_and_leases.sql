@@ -167,8 +167,9 @@ begin
         and coalesce((select bool_and(length(x) = 55 and x ~ '^[0-9a-f][0-9a-f]-[0-9a-f]+-[0-9a-f]+-[0-9a-f][0-9a-f]$' and substr(x, 36, 1) = '-')
               from (select distinct unnest(traceparent) as x) d), true)
         and coalesce((select bool_and(octet_length(x) <= 512) from (select unnest(tracestate) as x) d), true)) is not true then
-        return (select array_agg(backline.emit_event(u.t, u.o, u.p, u.a, u.i, u.j, coalesce(u.v, 1), u.av, u.cor, u.cau, u.r, u.s, u.e,
-                    coalesce(u.top, 'domain-events')) order by u.ord)
+        -- No rows, of arrays that an aggregate over nothing left null, are no ids.
+        return (select coalesce(array_agg(backline.emit_event(u.t, u.o, u.p, u.a, u.i, u.j, coalesce(u.v, 1), u.av, u.cor, u.cau, u.r, u.s, u.e,
+                    coalesce(u.top, 'domain-events')) order by u.ord), '{}')
               from unnest(event_type, organization, project, aggregate_type, aggregate_id, payload, schema_version, aggregate_version,
                 correlation_id, causation_id, traceparent, tracestate, event_id, topic) with ordinality
                 as u(t, o, p, a, i, j, v, av, cor, cau, r, s, e, top, ord));

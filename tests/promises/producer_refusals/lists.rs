@@ -66,6 +66,21 @@ async fn a_payload_that_comes_compressed_from_a_table_is_measured_as_text() -> a
     Ok(())
 }
 
+/// What a producer aggregates may be nothing.
+#[tokio::test]
+async fn an_aggregate_over_no_rows_is_no_event_and_no_ids() -> anyhow::Result<()> {
+    let database = database().await?;
+    let pool = database.pool();
+    for rows in [json!([]), json!([{}])] {
+        let sql = "select backline.emit_events(array_agg(e), array_agg(o), array_agg(o), array_agg(e), array_agg(e), array_agg(j))
+            from jsonb_to_recordset($1) as r(e text, o uuid, j jsonb) where e is not null";
+        let ids: Option<Vec<Uuid>> = sqlx::query_scalar(sql).bind(rows).fetch_one(pool).await?;
+        assert_eq!(ids, Some(Vec::new()));
+    }
+    assert_eq!(written(pool).await?, 0);
+    Ok(())
+}
+
 /// Ids of one call ascend, of its last digit's turn too, and those of two calls differ.
 #[tokio::test]
 async fn ids_of_a_call_ascend_and_are_the_calls_own() -> anyhow::Result<()> {
