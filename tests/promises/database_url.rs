@@ -2,12 +2,10 @@
 //! shows the password.
 
 use anyhow::ensure;
-use backline_dev_cluster::paths;
 use backline_promises::check::{self, Expected};
-use backline_promises::{RELAY, SCRIPTED, Stack, eventually, http};
+use backline_promises::{RELAY, SCRIPTED, Stack, backline, eventually, http};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
-use std::process::Command;
 use uuid::Uuid;
 
 /// Must appear nowhere.
@@ -58,13 +56,8 @@ async fn a_wrong_password_user_or_database_ends_every_start_with_a_reason() -> a
             answers.push((program, Some(code), text));
         }
         for command in ["migrate", "doctor"] {
-            let done = Command::new(paths::binary("backline")?)
-                .arg(command)
-                .env("DATABASE_URL", &url)
-                .env_remove("PUBSUB_EMULATOR_HOST")
-                .output()?;
-            let text = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-            answers.push((command, done.status.code(), text));
+            let answer = backline(&url, &[], &[command])?;
+            answers.push((command, answer.code, answer.seen()));
         }
         for (program, code, text) in answers {
             ensure!(code == Some(1), "{program} ended with {code:?}: {text}");

@@ -2,11 +2,9 @@
 //! does not hold. What cannot work there says so, and what can work there works.
 
 use anyhow::ensure;
-use backline_dev_cluster::paths;
 use backline_promises::check::{self, Expected};
-use backline_promises::{Pooler, RELAY, SCRIPTED, Stack, eventually, http};
+use backline_promises::{Pooler, RELAY, SCRIPTED, Stack, backline, eventually, http};
 use serde_json::{Value, json};
-use std::process::Command;
 use uuid::Uuid;
 
 /// What every program says, wherever it meets the pooler.
@@ -14,16 +12,6 @@ const REMEDY: &str = "DATABASE_URL leads to a transaction pooler: let it lead to
     BACKLINE_POLLING_ONLY=true (workers) and BACKLINE_RELAY_DOORBELL=false (relay) do without start-up parameters";
 /// As in its documentation for poolers.
 const POLLING: [(&str, &str); 2] = [("BACKLINE_POLLING_ONLY", "true"), ("BACKLINE_RELAY_DOORBELL", "false")];
-
-/// The operator's command, by way of the proxy.
-fn backline(stack: &Stack, command: &str) -> anyhow::Result<(Option<i32>, String)> {
-    let done = Command::new(paths::binary("backline")?)
-        .args([command, "--database-url", &stack.proxied_url()?])
-        .env_remove("PUBSUB_EMULATOR_HOST")
-        .output()?;
-    let text = [done.stdout, done.stderr].concat();
-    Ok((done.status.code(), String::from_utf8_lossy(&text).into_owned()))
-}
 
 #[tokio::test]
 async fn a_pooler_that_cannot_work_is_refused_at_start_with_the_remedy_and_nothing_is_lost()
@@ -47,8 +35,8 @@ async fn a_pooler_that_cannot_work_is_refused_at_start_with_the_remedy_and_nothi
         ensure!(text.contains("does not exist"), "{program}: {text}");
     }
     for command in ["migrate", "doctor"] {
-        let (code, text) = backline(&stack, command)?;
-        ensure!(code == Some(1) && text.contains(REMEDY), "{command} ended with {code:?}: {text}");
+        let answer = backline(&stack.proxied_url()?, &[], &[command])?;
+        ensure!(answer.code == Some(1) && answer.seen().contains(REMEDY), "{command}: {answer:?}");
     }
     stack.proxy()?.lead_to(direct);
     for program in [RELAY, SCRIPTED] {
@@ -117,8 +105,8 @@ async fn through_a_pooler_that_keeps_statements_polling_programs_do_everything_o
     .await?;
     check::settled(&stack, &Expected { committed, ..Expected::default() }).await?;
     ensure!(stack.effects().calls().len() == 2 * EACH, "somebody claimed what another had");
-    let (code, text) = backline(&stack, "doctor")?;
-    ensure!(code == Some(0) && text.contains("warn  sessions"), "{code:?}: {text}");
-    ensure!(text.contains(REMEDY), "what does not poll cannot start here: {text}");
+    let doctor = backline(&stack.proxied_url()?, &[], &["doctor"])?;
+    ensure!(doctor.code == Some(0) && doctor.seen().contains("warn  sessions"), "{doctor:?}");
+    ensure!(doctor.seen().contains(REMEDY), "what does not poll cannot start here: {doctor:?}");
     Ok(())
 }

@@ -1,6 +1,5 @@
-//! Field cases of Pub/Sub: streams that end, counters that lie, and one message that brings back its neighbors.
-//!
-//! Flow control over streams (case 53) is part of `g13_bounded`.
+//! Field cases of Pub/Sub: streams that end, limits that do not multiply, counters that lie, and one message that brings
+//! back its neighbors.
 
 use backline_promises::check::{self, CANARY, Expected};
 use backline_promises::{EMULATOR, SCRIPTED, Stack, eventually, http};
@@ -17,6 +16,12 @@ async fn order(stack: &Stack, count: usize) -> anyhow::Result<Vec<Uuid>> {
     Ok(ids)
 }
 
+/// What the emulator counts.
+fn stats(stack: &mut Stack) -> anyhow::Result<Value> {
+    let emulator = stack.member(EMULATOR)?.address()?;
+    Ok(serde_json::from_str(&http::must(emulator, "GET", "/stats", &Value::Null)?)?)
+}
+
 const DONE: &str = "select count(*) from backline.operation_history where outcome = 'succeeded'";
 
 /// Case 51: <https://github.com/googleapis/google-cloud-python/issues/9252>
@@ -31,10 +36,9 @@ async fn messages_behind_a_slow_handler_do_not_expire_because_they_are_durable_f
     // One handler is busy; all twenty are sealed and acknowledged meanwhile.
     eventually("the seals", async || Ok(stack.count("select count(*) from backline.seal").await? == 20))
         .await?;
-    let emulator = stack.member(EMULATOR)?.address()?;
     eventually("an empty subscription", async || {
-        let stats: Value = serde_json::from_str(&http::must(emulator, "GET", "/stats", &Value::Null)?)?;
-        Ok(stats["subscriptions"]["projects/backline-promises/subscriptions/domain-events.promises"]["unacked"] == 0)
+        let subscriptions = &stats(&mut stack)?["subscriptions"];
+        Ok(subscriptions["projects/backline-promises/subscriptions/domain-events.promises"]["unacked"] == 0)
     })
     .await?;
     stack.effects().answer(|_, _| backline_promises::Reply::Apply);
@@ -42,6 +46,47 @@ async fn messages_behind_a_slow_handler_do_not_expire_because_they_are_durable_f
     check::settled(&stack, &Expected { committed, ..Expected::default() }).await?;
     assert_eq!(stack.count(DONE).await?, 20);
     Ok(())
+}
+
+/// Case 53: <https://github.com/googleapis/java-pubsub/issues/2480>. What is open at once is counted in the tests of the
+/// broker's crate; here it is what the process holds.
+#[tokio::test]
+async fn a_worker_with_a_limit_goes_on_over_eight_streams_and_a_hundred_expired_deadlines()
+-> anyhow::Result<()> {
+    const EVENTS: i32 = 600;
+    let plan = Stack::builder().later(SCRIPTED, SCRIPTED).env(SCRIPTED, "BACKLINE_DELIVERIES", "100");
+    let plan = plan.arg(EMULATOR, "--ack-deadline-cap").arg(EMULATOR, "2000");
+    // The consumer is away on purpose while the backlog grows, and late on purpose afterwards.
+    let mut stack = plan.env(SCRIPTED, "BACKLINE_REOFFER_AFTER", "10min").start().await?;
+    // The subscription exists before the backlog.
+    stack.member(SCRIPTED)?.start()?;
+    let idle = check::memory(stack.member(SCRIPTED)?.process()?.pid(), "VmRSS")?;
+    stack.member(SCRIPTED)?.kill9()?;
+    let sql = "select backline.emit_event('ThingOrdered', $1, $1, 'order', n::text,
+        jsonb_build_object('key', n::text, 'order', '{}'::jsonb, 'padding', repeat('x', 100000)))
+        from generate_series(1, $2) n";
+    let committed: Vec<Uuid> =
+        sqlx::query_scalar(sql).bind(Uuid::now_v7()).bind(EVENTS).fetch_all(stack.pool()).await?;
+    eventually("the backlog at the broker", async || {
+        Ok(stack.count("select count(*) from backline.outbox").await? == 0)
+    })
+    .await?;
+
+    let streams = json!([{"end": "CANCELLED", "times": 8, "after_messages": 20}]);
+    stack.add_faults(EMULATOR, &json!({"streams": streams, "drop_acks": {"every": 4}}))?;
+    stack.member(SCRIPTED)?.start()?;
+    let pid = stack.member(SCRIPTED)?.process()?.pid();
+    eventually("eight ends and a hundred expired deadlines", async || {
+        let stats = stats(&mut stack)?;
+        Ok(stats["leases_expired"].as_u64() >= Some(100) && stats["faults_fired"]["streams_ended"] == 8)
+    })
+    .await?;
+    stack.clear_faults(EMULATOR)?;
+    eventually("the backlog to be done", async || Ok(stack.count(DONE).await? == i64::from(EVENTS))).await?;
+    // 60 MB came in, 10 MB of them at most at once.
+    let most = check::memory(pid, "VmHWM")?;
+    assert!(most < idle + 65_536, "{most} KiB, {idle} KiB when idle");
+    check::settled(&stack, &Expected { committed, ..Expected::default() }).await
 }
 
 /// Case 55: <https://github.com/yoshidan/google-cloud-rust/issues/389>
@@ -58,8 +103,7 @@ async fn a_stream_that_ends_in_any_way_is_opened_again() -> anyhow::Result<()> {
         let drained = eventually("the backlog", async || Ok(stack.count(DONE).await? == wanted)).await;
         anyhow::ensure!(drained.is_ok(), "after {end}: {drained:?}");
     }
-    let emulator = stack.member(EMULATOR)?.address()?;
-    let stats: Value = serde_json::from_str(&http::must(emulator, "GET", "/stats", &Value::Null)?)?;
+    let stats = stats(&mut stack)?;
     assert!(stats["faults_fired"]["streams_ended"].as_u64() >= Some(5), "{stats}");
     let opened = stats["streams_opened"].as_u64().unwrap_or(0);
     assert!(opened <= 40, "{opened} streams: reconnecting has a backoff");
@@ -101,8 +145,7 @@ async fn one_refused_message_brings_its_neighbors_back_without_second_effects() 
     let committed = order(&stack, 10).await?;
     check::settled(&stack, &Expected { committed, ..Expected::default() }).await?;
     assert!(stack.count("select last_value from app.refused").await? >= 4, "refused three times");
-    let emulator = stack.member(EMULATOR)?.address()?;
-    let stats: Value = serde_json::from_str(&http::must(emulator, "GET", "/stats", &Value::Null)?)?;
+    let stats = stats(&mut stack)?;
     assert!(stats["nacks"].as_u64() >= Some(1), "{stats}");
     assert_eq!(stack.count(DONE).await?, 10);
     assert_eq!(stack.effects().calls().len(), 10);

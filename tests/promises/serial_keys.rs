@@ -6,12 +6,9 @@
 //! The races: two workers over few keys, kinds that share a key, a holder that is killed, one in doubt, a head that
 //! fails, a head that is dead, and a worker that has taken the head from intake and not accepted it yet.
 
-use anyhow::{Context, ensure};
-use backline_dev_cluster::paths;
 use backline_promises::check::{self, Expected};
 use backline_promises::{EffectCall, Look, Reply, SCRIPTED, Stack, eventually};
 use serde_json::{Value, json};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
@@ -85,14 +82,10 @@ async fn at_rest(stack: &Stack, expected: &Expected) -> anyhow::Result<()> {
 
 /// The operator's own command: it promotes who waits and rings as a worker does.
 fn operator(stack: &Stack, id: Uuid, what: &[&str]) -> anyhow::Result<()> {
-    let done = Command::new(paths::binary("backline")?)
-        .arg("ops")
-        .args(what)
-        .args(["--reason", "drill", "--actor", "first", "--approved-by", "second"])
-        .args(["--database-url", &stack.database_url(), &id.to_string()])
-        .output()
-        .context("starting the operator's command")?;
-    ensure!(done.status.success(), "{what:?}: {}", String::from_utf8_lossy(&done.stderr));
+    let two_people = ["--reason", "drill", "--actor", "first", "--approved-by", "second"];
+    let id = id.to_string();
+    let args = [&["ops"], what, &two_people, &[&id]].concat();
+    stack.operator(&args)?;
     Ok(())
 }
 

@@ -6,11 +6,9 @@
 //! The races: the older version's processes all died at one moment, with requests at the providers, serial keys held,
 //! generations asked for and events half handed over (`make-fixture`); and the same database restored elsewhere.
 
-use backline_dev_cluster::paths;
 use backline_promises::check::{self, Expected};
 use backline_promises::{Fate, Fixture, PAYMENTS, RELAY, SCRIPTED, Stack, eventually};
 use serde_json::Value;
-use std::process::Command;
 use uuid::Uuid;
 
 /// Every version with a fixture, oldest first.
@@ -41,13 +39,6 @@ async fn lines(stack: &Stack, sql: &'static str) -> anyhow::Result<Vec<String>> 
 
 async fn ids(stack: &Stack, sql: &'static str) -> anyhow::Result<Vec<Uuid>> {
     Ok(sqlx::query_scalar(sql).fetch_all(stack.pool()).await?)
-}
-
-fn backline(stack: &Stack, args: &[&str]) -> anyhow::Result<String> {
-    let url = stack.database_url();
-    let done = Command::new(paths::binary("backline")?).args(args).args(["--database-url", &url]).output()?;
-    anyhow::ensure!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(String::from_utf8(done.stdout)?)
 }
 
 /// Operations and requests of a fate that have not ended.
@@ -82,8 +73,8 @@ async fn everything_open_ends(version: &str, mut stack: Stack) -> anyhow::Result
         anyhow::ensure!(!rows.is_empty(), "{version} has nothing {what}");
     }
 
-    backline(&stack, &["migrate"])?;
-    let again: Value = serde_json::from_str(&backline(&stack, &["migrate", "--json"])?)?;
+    stack.operator(&["migrate"])?;
+    let again: Value = serde_json::from_str(&stack.operator(&["migrate", "--json"])?)?;
     let applied = again.as_array().map(Vec::as_slice).unwrap_or_default();
     assert!(applied.len() >= 7 && applied.iter().all(|one| one["now"] == false), "{again}");
 
@@ -111,10 +102,8 @@ async fn everything_open_ends(version: &str, mut stack: Stack) -> anyhow::Result
     assert_eq!(open(&stack, Fate::Stays).await?.len(), staying.len(), "{version}");
     let scope = "select name from backline.pause where scope = 'organization'";
     for organization in lines(&stack, scope).await? {
-        backline(
-            &stack,
-            &["resume", "organization", &organization, "--reason", "test", "--actor", "operator"],
-        )?;
+        let args = ["resume", "organization", &organization, "--reason", "test", "--actor", "operator"];
+        stack.operator(&args)?;
     }
 
     eventually("the wish to cancel to be granted", async || {

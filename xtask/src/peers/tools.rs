@@ -46,8 +46,9 @@ impl Tools {
     /// # Errors
     /// Python 3.10 or its `venv` module is missing, or pip could not fetch the packages.
     pub(crate) fn python(&self, program: &str) -> Result<PathBuf, Stop> {
-        let wanted = fs::read_to_string(self.file("requirements.txt"))?;
         let dir = self.home.join("venv");
+        // Programs of such an environment name its own path: one that was moved or copied is made again.
+        let wanted = format!("{}# {}\n", fs::read_to_string(self.file("requirements.txt"))?, dir.display());
         let stamp = dir.join("requirements.txt");
         let found = dir.join("bin").join(program);
         if fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) && found.is_file() {

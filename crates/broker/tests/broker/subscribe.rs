@@ -3,7 +3,7 @@
 use crate::support::{SOON, Setup, drain, next, numbered, spec};
 use anyhow::{Context, Result};
 use backline_broker::{Connection, FlowLimits};
-use backline_pubsub_emulator::{FaultPlan, StreamFault};
+use backline_pubsub_emulator::{Config, DropAcks, FaultPlan, StreamFault};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -77,6 +77,43 @@ async fn no_more_than_the_limit_is_in_flight_over_reconnects() -> Result<()> {
     assert!(more.is_err(), "a sixth delivery came while five were open");
     held.into_iter().for_each(backline_broker::Delivery::ack);
     next(&mut subscription).await?.ack();
+    Ok(())
+}
+
+/// Field case 53: <https://github.com/googleapis/java-pubsub/issues/2480>. A limit per stream multiplies with each stream
+/// that is replaced while its deliveries are still open, and deadlines that pass must not use it up for good.
+#[tokio::test]
+async fn the_limit_counts_over_eight_streams_and_survives_a_hundred_expired_deadlines() -> Result<()> {
+    const MESSAGES: u32 = 500;
+    const HANDLING: Duration = Duration::from_millis(200);
+    let cap = Some(Duration::from_secs(1));
+    let setup =
+        Setup::on(Config { ack_deadline_cap: cap, retry_backoff_cap: cap, ..Config::default() }).await?;
+    setup.emulator.set_faults(FaultPlan {
+        streams: vec![end("CANCELLED", 8, 60)],
+        drop_acks: Some(DropAcks { every: 4, subscription: None }),
+        ..FaultPlan::default()
+    })?;
+    let answers = setup.broker.publish_batch("events", None, &numbered(0..MESSAGES)).await;
+    assert!(answers.iter().all(Result::is_ok));
+
+    let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    let (mut open, mut most, mut repeated, mut seen) = (Vec::new(), 0, 0_usize, HashSet::new());
+    // A message comes again when the deadline of its lost acknowledgement has passed.
+    while repeated < 100 || seen.len() < MESSAGES as usize {
+        match tokio::time::timeout(HANDLING, subscription.recv()).await {
+            Ok(delivery) => {
+                let delivery = delivery.context("ended")?;
+                repeated += usize::from(!seen.insert(delivery.data.clone()));
+                open.push(delivery);
+                most = most.max(open.len());
+            }
+            Err(_) => open.drain(..).for_each(backline_broker::Delivery::ack),
+        }
+    }
+    assert_eq!(most, LIMITS.messages as usize, "in flight at once, over all streams");
+    assert_eq!(setup.emulator.fault_fired("streams_ended"), 8);
+    assert!(setup.emulator.fault_fired("acks_dropped") >= 100);
     Ok(())
 }
 

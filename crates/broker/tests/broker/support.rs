@@ -18,14 +18,23 @@ pub(crate) struct Setup {
 impl Setup {
     /// An emulator with topic `events` and subscription `reader`.
     pub(crate) async fn new() -> Result<Self> {
-        let setup = Self::empty().await?;
+        Self::on(Config::default()).await
+    }
+
+    /// As [`Setup::new`], on an emulator with other settings.
+    pub(crate) async fn on(config: Config) -> Result<Self> {
+        let setup = Self::bare(config).await?;
         setup.broker.ensure_topic("events").await?;
         setup.broker.ensure_subscription(&spec("reader")).await?;
         Ok(setup)
     }
 
     pub(crate) async fn empty() -> Result<Self> {
-        let emulator = Emulator::start(Config::default()).await?;
+        Self::bare(Config::default()).await
+    }
+
+    async fn bare(config: Config) -> Result<Self> {
+        let emulator = Emulator::start(config).await?;
         let broker = Broker::connect(BrokerConfig::new("project", Some(emulator.addr.to_string()))).await?;
         Ok(Self { emulator, broker })
     }

@@ -1,13 +1,11 @@
 //! Every state that can be open when a version is replaced.
 
 use anyhow::{Context, ensure};
-use backline_dev_cluster::paths;
 use backline_promises::{
     EffectCall, Fate, Look, PAYMENTS, RELAY, Reply, SANDBOX, SCRIPTED, Stack, Then, check, enqueue_in,
     eventually,
 };
 use serde_json::{Value, json};
-use std::process::Command;
 use uuid::Uuid;
 
 /// What the provider does is part of what it is asked for.
@@ -127,19 +125,9 @@ async fn for_people(stack: &Stack, organization: Uuid) -> anyhow::Result<()> {
 /// Another organization whose work an operator has stopped.
 async fn paused(stack: &Stack) -> anyhow::Result<()> {
     let organization = Uuid::now_v7();
-    let done = Command::new(paths::binary("backline")?)
-        .args([
-            "pause",
-            "organization",
-            &organization.to_string(),
-            "--reason",
-            "fixture",
-            "--actor",
-            "operator",
-        ])
-        .args(["--database-url", &stack.database_url()])
-        .output()?;
-    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let whom = organization.to_string();
+    let pause = ["pause", "organization", &whom, "--reason", "fixture", "--actor", "operator"];
+    stack.operator(&pause)?;
     // A wish to cancel competes with claims; here there are none.
     for key in ["paused-ready", "cancelled-ready"] {
         let id = ask(stack, organization, "effect.keyed", key, Value::Null).await?;

@@ -3,11 +3,9 @@
 use super::doubt::until;
 use super::{Env, open};
 use crate::check::{self, Expected};
-use crate::eventually;
 use crate::sweep::must_hold;
-use backline_dev_cluster::paths;
+use crate::{eventually, must_backline};
 use serde_json::json;
-use std::process::Command;
 
 /// A producer asks again for what has long been done.
 ///
@@ -42,12 +40,10 @@ pub async fn replayed(env: Env<'_>) -> anyhow::Result<()> {
         .execute(bench.pool())
         .await?;
     let port = bench.stack().server().port();
-    let done = Command::new(paths::binary("backline")?)
-        .args(["ops", "retry", "--reason", "drill", "--actor", "first", "--approved-by", "second"])
-        .args(["--database-url", &bench.database_url_at(port), &operation.to_string()])
-        .envs(env.iter().map(|(name, value)| (*name, value)))
-        .output()?;
-    anyhow::ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let two_people = ["--reason", "drill", "--actor", "first", "--approved-by", "second"];
+    let id = operation.to_string();
+    let retry = [&["ops", "retry", &id][..], &two_people].concat();
+    must_backline(&bench.database_url_at(port), env, &retry)?;
     let again = "select exists (select from backline.operation where operation_key = 'broken' and state = 'dead' and attempt = 1)";
     eventually("the replay to end", async || Ok(sqlx::query_scalar(again).fetch_one(bench.pool()).await?))
         .await?;
