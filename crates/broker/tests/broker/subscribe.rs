@@ -84,7 +84,8 @@ async fn no_more_than_the_limit_is_in_flight_over_reconnects() -> Result<()> {
 /// that is replaced while its deliveries are still open, and deadlines that pass must not use it up for good.
 #[tokio::test]
 async fn the_limit_counts_over_eight_streams_and_survives_a_hundred_expired_deadlines() -> Result<()> {
-    const MESSAGES: u32 = 500;
+    // Enough for eight streams, each of which ends after 60 messages and the rest of an answer of up to 100.
+    const MESSAGES: u32 = 1_200;
     const HANDLING: Duration = Duration::from_millis(200);
     let cap = Some(Duration::from_secs(1));
     let setup =
