@@ -84,6 +84,8 @@ async fn no_more_than_the_limit_is_in_flight_over_reconnects() -> Result<()> {
 /// that is replaced while its deliveries are still open, and deadlines that pass must not use it up for good.
 #[tokio::test]
 async fn the_limit_counts_over_eight_streams_and_survives_a_hundred_expired_deadlines() -> Result<()> {
+    // Less than the limit at a time, so that a stream ends while all it carried is open, and the next one has room.
+    const TOGETHER: u32 = 60;
     // Enough for eight streams, each of which ends after 60 messages and the rest of an answer of up to 100.
     const MESSAGES: u32 = 1_200;
     const HANDLING: Duration = Duration::from_millis(200);
@@ -91,14 +93,12 @@ async fn the_limit_counts_over_eight_streams_and_survives_a_hundred_expired_dead
     let setup =
         Setup::on(Config { ack_deadline_cap: cap, retry_backoff_cap: cap, ..Config::default() }).await?;
     setup.emulator.set_faults(FaultPlan {
-        streams: vec![end("CANCELLED", 8, 60)],
+        streams: vec![end("CANCELLED", 8, u64::from(TOGETHER))],
         drop_acks: Some(DropAcks { every: 4, subscription: None }),
         ..FaultPlan::default()
     })?;
-    let answers = setup.broker.publish_batch("events", None, &numbered(0..MESSAGES)).await;
-    assert!(answers.iter().all(Result::is_ok));
-
     let mut subscription = setup.broker.subscribe("reader", LIMITS);
+    let mut published = 0;
     let (mut open, mut most, mut repeated, mut seen) = (Vec::new(), 0, 0_usize, HashSet::new());
     // A message comes again when the deadline of its lost acknowledgement has passed.
     while repeated < 100 || seen.len() < MESSAGES as usize {
@@ -108,6 +108,12 @@ async fn the_limit_counts_over_eight_streams_and_survives_a_hundred_expired_dead
                 repeated += usize::from(!seen.insert(delivery.data.clone()));
                 open.push(delivery);
                 most = most.max(open.len());
+            }
+            Err(_) if published < MESSAGES && seen.len() == published as usize => {
+                let more = numbered(published..published + TOGETHER);
+                let answers = setup.broker.publish_batch("events", None, &more).await;
+                assert!(answers.iter().all(Result::is_ok));
+                published += TOGETHER;
             }
             Err(_) => open.drain(..).for_each(backline_broker::Delivery::ack),
         }
