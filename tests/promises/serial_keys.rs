@@ -7,7 +7,7 @@
 //! fails, a head that is dead, and a worker that has taken the head from intake and not accepted it yet.
 
 use backline_promises::check::{self, Expected};
-use backline_promises::{EffectCall, Look, Reply, SCRIPTED, Stack, eventually};
+use backline_promises::{EffectCall, Look, Reply, SCRIPTED, Stack, TWO_PEOPLE, eventually};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,9 +82,8 @@ async fn at_rest(stack: &Stack, expected: &Expected) -> anyhow::Result<()> {
 
 /// The operator's own command: it promotes who waits and rings as a worker does.
 fn operator(stack: &Stack, id: Uuid, what: &[&str]) -> anyhow::Result<()> {
-    let two_people = ["--reason", "drill", "--actor", "first", "--approved-by", "second"];
     let id = id.to_string();
-    let args = [&["ops"], what, &two_people, &[&id]].concat();
+    let args = [&["ops"], what, &TWO_PEOPLE, &[&id]].concat();
     stack.operator(&args)?;
     Ok(())
 }

@@ -43,7 +43,7 @@ pub use effects::{EffectCall, Effects, Look, Reply, Then};
 pub use eventually::{LIMIT, TimedOut, eventually};
 pub use fixture::{Fate, Fixture};
 pub use member::{Member, Ready};
-pub use operator::{Answer, backline, must_backline};
+pub use operator::{Answer, TWO_PEOPLE, backline, must_backline};
 pub use pooler::Pooler;
 pub use producer::enqueue_in;
 pub use programs::{API_KEY, EMULATOR, PAYMENTS, RELAY, SANDBOX, SCRIPTED, TWILIO, WEBHOOK};

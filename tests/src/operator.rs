@@ -5,6 +5,9 @@ use anyhow::Context;
 use backline_dev_cluster::paths;
 use std::process::Command;
 
+/// What a decision that needs two people says of them.
+pub const TWO_PEOPLE: [&str; 6] = ["--reason", "drill", "--actor", "first", "--approved-by", "second"];
+
 /// How the command ended.
 #[derive(Debug)]
 pub struct Answer {

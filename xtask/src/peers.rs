@@ -13,8 +13,9 @@
 //! | `broker-faults` | microburst's faults on gRPC | relay and runtime: no event lost, no payment doubled |
 //!
 //! Set-up is automatic: a Python environment in `target/peers/venv` (versions of `xtask/peers/requirements.txt`) and
-//! npm packages in `target/peers/node`, fetched by pip and npm themselves and kept until a version changes. Each check
-//! starts private processes on free ports; PostgreSQL is a throwaway. Logs are in `target/peers/logs`.
+//! npm packages in `target/peers/node`, fetched by pip and npm themselves and kept until a version changes or the
+//! folder moves. Each check starts private processes on free ports; PostgreSQL is a throwaway. Logs are in
+//! `target/peers/logs`.
 //!
 //! The checks are Python in `xtask/peers`, because the judges are. Each prints a line per case: `ok NAME`,
 //! `FAILED NAME: reason` or `skipped NAME: reason`. What a check cannot have (Python, npm, the right to make a network

@@ -4,7 +4,7 @@ use super::doubt::until;
 use super::{Env, open};
 use crate::check::{self, Expected};
 use crate::sweep::must_hold;
-use crate::{eventually, must_backline};
+use crate::{TWO_PEOPLE, eventually, must_backline};
 use serde_json::json;
 
 /// A producer asks again for what has long been done.
@@ -40,9 +40,8 @@ pub async fn replayed(env: Env<'_>) -> anyhow::Result<()> {
         .execute(bench.pool())
         .await?;
     let port = bench.stack().server().port();
-    let two_people = ["--reason", "drill", "--actor", "first", "--approved-by", "second"];
     let id = operation.to_string();
-    let retry = [&["ops", "retry", &id][..], &two_people].concat();
+    let retry = [&["ops", "retry", &id][..], &TWO_PEOPLE].concat();
     must_backline(&bench.database_url_at(port), env, &retry)?;
     let again = "select exists (select from backline.operation where operation_key = 'broken' and state = 'dead' and attempt = 1)";
     eventually("the replay to end", async || Ok(sqlx::query_scalar(again).fetch_one(bench.pool()).await?))
